@@ -1,0 +1,91 @@
+"""From a request's fields to running generations: templates and tokenization, off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from typing import TYPE_CHECKING
+
+from modelc.api.fields import SamplingFields, sampling_of
+from modelc.api.generation import LiveGeneration
+from modelc.api.messages import Messages, template_messages
+from modelc.api.request import ApiRequest
+from modelc.errors import BadInputError
+
+if TYPE_CHECKING:
+    from modelc.runtime import LanguageModel
+
+MAX_PROMPTS = 256
+Prompt = str | list[str | int | list[int]]
+
+
+class ChatFields(SamplingFields, kw_only=True):
+    """A conversation to continue."""
+
+    messages: Messages
+
+
+async def start_chat(request: ApiRequest, fields: ChatFields) -> LiveGeneration:
+    """Start the assistant's next message.
+
+    Raises:
+        BadInputError: Messages that the model's template refuses, or that do not fit the context.
+    """
+    model = request.model
+    sampling = sampling_of(fields, request.server.options.defaults, model.vocab_size)
+    messages = template_messages(fields.messages)
+    prompt_ids = await asyncio.to_thread(model.chat_prompt_ids, messages)
+    return LiveGeneration(request.server, prompt_ids, sampling, "messages")
+
+
+async def start_prompts(request: ApiRequest, prompt: Prompt, fields: SamplingFields) -> list[LiveGeneration]:
+    """Start a continuation of each prompt, all with the same seed.
+
+    Args:
+        request: The request, for the model and the server's defaults.
+        prompt: A text, token ids, or a list of texts or of lists of ids.
+        fields: How tokens are chosen.
+
+    Raises:
+        BadInputError: No prompt, a mixed list, too many, or one that does not fit the context.
+    """
+    model = request.model
+    sampling = sampling_of(fields, request.server.options.defaults, model.vocab_size)
+    prompts = _split(prompt)
+    generations: list[LiveGeneration] = []
+    try:
+        for i, prompt_ids in enumerate(await asyncio.to_thread(_tokenize_all, model, prompts)):
+            param = "prompt" if len(prompts) == 1 else f"prompt[{i}]"
+            generations.append(LiveGeneration(request.server, prompt_ids, sampling, param))
+            sampling = dataclasses.replace(sampling, seed=generations[0].seed)
+    except Exception:
+        for generation in generations:
+            generation.cancel()
+        raise
+    return generations
+
+
+def _split(prompt: Prompt) -> list[str | list[int]]:
+    if isinstance(prompt, str):
+        return [prompt]
+    ids = [item for item in prompt if isinstance(item, int)]
+    if ids and len(ids) == len(prompt):
+        return [ids]
+    prompts = [item for item in prompt if not isinstance(item, int)]
+    if not prompts or ids:
+        expected = "a string, token ids, or a list of either"
+        raise BadInputError("not a prompt", param="prompt", expected=expected)
+    if len(prompts) > MAX_PROMPTS:
+        raise BadInputError("too many prompts", param="prompt", got=len(prompts), expected=f"at most {MAX_PROMPTS}")
+    return prompts
+
+
+def _tokenize_all(model: LanguageModel, prompts: list[str | list[int]]) -> list[list[int]]:
+    return [_prompt_ids(model, prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
+
+
+def _prompt_ids(model: LanguageModel, text: str) -> list[int]:
+    ids = model.tokenize(text, parse_special=True)
+    bos_id = model.tokenizer.bos_id
+    has_own_bos = bos_id is not None and ids[:2] == [bos_id, bos_id]
+    return ids[1:] if has_own_bos else ids

@@ -1,0 +1,92 @@
+"""Serving: the socket first, then the model in a thread, then requests until a signal ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from modelc.api.address import bind_listener, url_of
+from modelc.api.fields import check_defaults
+from modelc.api.state import ServerState
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from modelc.api.options import ServeOptions
+    from modelc.runtime import LanguageModel
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def serve(load_model: Callable[[], LanguageModel], options: ServeOptions) -> int:
+    """Serve a model over HTTP until SIGINT or SIGTERM; to be called in the main thread.
+
+    The first signal ends the server when the requests in flight are answered, a second one ends the process at once.
+
+    Args:
+        load_model: Called in a thread while the server already listens; `/health` answers 503 until it returns.
+        options: Address, limits and defaults.
+
+    Returns:
+        The exit code, 0.
+
+    Raises:
+        BadInputError: A sampling default is out of range, or the address is not one.
+        ModelcError: The address cannot be listened on, or `load_model` failed with it.
+    """
+    check_defaults(options.defaults)
+    stop = threading.Event()
+    failures: list[BaseException] = []
+    server = ServerState(options)
+    with bind_listener(options.bind, options.port) as listener, _stopped_by_signals(stop):
+        url = url_of(listener)
+
+        def load() -> None:
+            try:
+                model = load_model()
+            except BaseException as error:
+                failures.append(error)
+                stop.set()
+                return
+            server.loaded_model = model
+            print(f"modelc: serving {model.name} on {url} (Ctrl-C stops)", file=sys.stderr, flush=True)
+
+        loader = threading.Thread(target=load, name="modelc-load", daemon=True)
+        loader.start()
+
+        from modelc.api.http_loop import run_until  # late: the model loads while the web framework is imported
+
+        run_until(stop, server, listener)
+    if failures:
+        raise failures[0]
+    if loader.is_alive():
+        _exit_now(0)  # code that compiles cannot be stopped, and must not see the interpreter taken down under it
+    server.model.close()
+    return 0
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            _exit_now(128 + number)
+        stop.set()
+
+    before = {number: signal.signal(number, on_signal) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _exit_now(code: int) -> None:
+    with contextlib.suppress(OSError, RuntimeError):  # a signal may arrive in the middle of a flush
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)

@@ -1,0 +1,78 @@
+"""`/tokenize` and `/detokenize`, also under `/v1`."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from litestar import post
+from litestar.types import ASGIApp
+from msgspec import UNSET, UnsetType
+
+from modelc.api.answers import json_answer
+from modelc.api.request import ApiRequest
+from modelc.errors import BadInputError
+
+
+class TokenizeFields(msgspec.Struct, kw_only=True):
+    """One text, or several; `prompt` is another name of `input`, `add_special_tokens` of `add_special`."""
+
+    input: str | None = None
+    prompt: str | None = None
+    inputs: list[str] | None = None
+    add_special: bool | None = None
+    add_special_tokens: bool | None = None
+    parse_special: bool | None = None
+
+
+class TokenizeAnswer(msgspec.Struct, kw_only=True):
+    """Token ids of the text (`tokens`) or of each text (`tokens_batch`); `count` is over all."""
+
+    tokens: list[int] | UnsetType = UNSET
+    tokens_batch: list[list[int]] | UnsetType = UNSET
+    count: int
+
+
+class DetokenizeFields(msgspec.Struct):
+    """Token ids; those outside the vocabulary are skipped."""
+
+    tokens: list[int]
+
+
+class DetokenizeAnswer(msgspec.Struct):
+    """The text of the tokens, under both names that clients know."""
+
+    text: str
+    prompt: str
+
+
+@post(["/tokenize", "/v1/tokenize"], status_code=200, opt={"body": TokenizeFields, "answer": TokenizeAnswer})
+async def tokenize(request: ApiRequest) -> ASGIApp:
+    """Turn text into token ids.
+
+    `add_special` (default true) adds what the model expects around a text, `parse_special` (default false) recognises
+    special tokens written in it.
+    """
+    fields = await request.decode(TokenizeFields)
+    text = fields.prompt if fields.input is None else fields.input
+    if text is None and fields.inputs is None:
+        raise BadInputError("a field is missing", param="input", expected="a string, or a list of strings in 'inputs'")
+    add_special = fields.add_special_tokens if fields.add_special is None else fields.add_special
+    options = {"add_special": add_special is not False, "parse_special": fields.parse_special is True}
+    texts = [text] if text is not None else fields.inputs or []
+    model = request.model
+    batch = await asyncio.to_thread(lambda: [model.tokenize(each, **options) for each in texts])
+    count = sum(len(ids) for ids in batch)
+    if text is not None:
+        return json_answer(TokenizeAnswer(tokens=batch[0], count=count))
+    return json_answer(TokenizeAnswer(tokens_batch=batch, count=count))
+
+
+@post(["/detokenize", "/v1/detokenize"], status_code=200, opt={"body": DetokenizeFields, "answer": DetokenizeAnswer})
+async def detokenize(request: ApiRequest) -> ASGIApp:
+    """Turn token ids into text."""
+    fields = await request.decode(DetokenizeFields)
+    model = request.model
+    known = [token_id for token_id in fields.tokens if 0 <= token_id < model.vocab_size]
+    text = await asyncio.to_thread(model.detokenize, known)
+    return json_answer(DetokenizeAnswer(text, text))

@@ -1,0 +1,5 @@
+"""The `modelc` command."""
+
+from modelc.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,108 @@
+"""The command line: the table of commands, and how every error becomes one line and an exit code."""
+
+import contextlib
+import errno
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+
+from cyclopts import App, CycloptsError
+
+from modelc.cli import inspect, list, pack, rm, run, verify, version
+from modelc.cli.text import printable
+from modelc.errors import BadInputError, ModelcError
+from modelc.version import version_line
+
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+COMMANDS: dict[str, tuple[Callable[..., int | None], str]] = {
+    "pack": (pack.pack, pack.EXAMPLES),
+    "run": (run.run, run.EXAMPLES),
+    "list": (list.list_models, list.EXAMPLES),
+    "inspect": (inspect.inspect, inspect.EXAMPLES),
+    "verify": (verify.verify, verify.EXAMPLES),
+    "rm": (rm.rm, rm.EXAMPLES),
+    "version": (version.version, version.EXAMPLES),
+}
+HELP = "Pack neural-network weights into one file and run them locally, with the same bits every time."
+EXAMPLES = """Examples:
+  modelc pack SmolLM2-135M-Instruct.Q4_1.gguf --name smollm2
+  modelc run smollm2 --port 8080
+  modelc list
+
+Each command explains itself, for example `modelc run --help`."""
+NEXT_STEPS = {
+    errno.ENOSPC: "make room on the disk, or choose another place",
+    errno.EACCES: "check the permissions, or choose another place",
+    errno.EROFS: "the file system is read-only: choose another place",
+    errno.ENOENT: "check the path",
+}
+
+
+def main(tokens: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code; nothing that goes wrong ends in a traceback.
+
+    With `MODELC_DEBUG` set, an error that modelc did not foresee shows where it came from.
+
+    Args:
+        tokens: the arguments; None for those of the process.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    try:
+        code = make_app()(tokens)
+        sys.stdout.flush()
+    except CycloptsError as error:
+        command = " ".join(["modelc", *(error.command_chain or ())])
+        return _fail(f"{' '.join(str(error).split())} See `{command} --help`.", EXIT_USAGE)
+    except BadInputError as error:
+        return _fail(str(error), EXIT_USAGE)
+    except ModelcError as error:
+        return _fail(str(error), EXIT_ERROR)
+    except KeyboardInterrupt:
+        return _fail("interrupted", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # whoever read the output has seen enough; what is still buffered must not fail again at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        step = NEXT_STEPS.get(error.errno or 0)
+        return _fail(f"{error.strerror or error}{place}{f'; {step}' if step else ''}", EXIT_ERROR)
+    except MemoryError:
+        return _fail("not enough memory; close other programs or choose a smaller model", EXIT_ERROR)
+    except Exception as error:
+        if os.environ.get("MODELC_DEBUG"):
+            traceback.print_exc()
+        what = f"internal error: {type(error).__name__}: {error}"
+        return _fail(f"{what}; set MODELC_DEBUG=1 to see where, and report it", EXIT_ERROR)
+    return code or 0
+
+
+def make_app() -> App:
+    """Build the parser of the whole command line."""
+    app = App(
+        name="modelc",
+        help=HELP,
+        help_epilogue=EXAMPLES,
+        help_format="plaintext",
+        version=version_line,
+        result_action="return_value",
+        exit_on_error=False,
+        print_error=False,
+        verbose=False,
+        suppress_keyboard_interrupt=False,
+    )
+    for name, (function, examples) in COMMANDS.items():
+        app.command(function, name=name, help_epilogue=examples)
+    return app
+
+
+def _fail(message: str, code: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"modelc: {printable(message)}", file=sys.stderr)
+    return code

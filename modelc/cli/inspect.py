@@ -1,0 +1,85 @@
+"""`modelc inspect`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from modelc.cli.options import JsonFlag, StoreOption, open_store
+from modelc.cli.text import GAP, bytes_text, count_text, printable, shortened, table, terminal_width
+from modelc.errors import NotFoundError, did_you_mean
+from modelc.resolve import find_model
+
+if TYPE_CHECKING:
+    from modelc.summary import Summary
+
+EXAMPLES = """Examples:
+  modelc inspect SmolLM2-135M-Instruct.Q4_1.gguf
+  modelc inspect smollm2 --tensors 'blk.0.*'
+  modelc inspect smollm2 --json | jq .parameters"""
+SHOWN_ITEMS = 4  # of a list in the metadata
+SHOWN_CHARS = 160  # of a metadata line where standard output is not a terminal
+
+
+def inspect(
+    path: Annotated[str, Parameter(help="A model file, or a name in the store.")],
+    /,
+    *,
+    tensors: Annotated[str | None, Parameter(help="Only tensors whose names match this pattern (* ? []).")] = None,
+    json_: JsonFlag = False,
+    store: StoreOption = None,
+) -> None:
+    """Show what is in a model file: name, architecture, sizes, tensors, metadata."""
+    found = find_model(path, open_store(store))
+    from modelc import summary
+
+    model = summary.inspect(found)
+    if tensors is not None:
+        matching = tuple(tensor for tensor in model.tensors if fnmatchcase(tensor.name, tensors))
+        if not matching:
+            hint = did_you_mean(tensors, [tensor.name for tensor in model.tensors])
+            raise NotFoundError("no tensor matches", path=path, got=repr(tensors), hint=hint)
+        model = replace(model, tensors=matching)
+    print(json.dumps(model.to_json(), allow_nan=False) if json_ else _text(model))
+
+
+def _text(model: Summary) -> str:
+    made_from = "" if model.format == model.source_format else f" (from {model.source_format})"
+    head = {
+        "name": model.name,
+        "architecture": model.architecture,
+        "format": model.format + made_from,
+        "compression": model.compression,
+        "quantization": model.quantization,
+        "parameters": f"{count_text(model.parameters)} ({model.parameters:,})",
+        "total size": f"{bytes_text(model.total_bytes)} ({model.total_bytes:,} bytes)",
+    }
+    rows = [
+        [tensor.name, tensor.dtype, "x".join(map(str, tensor.shape)) or "scalar", bytes_text(tensor.bytes)]
+        for tensor in model.tensors
+    ]
+    parts = [_pairs(head)]
+    if rows:
+        parts.append(table(["TENSOR", "TYPE", "SHAPE", "SIZE"], rows, right="SIZE", width=terminal_width()))
+    if model.metadata:
+        parts.append("METADATA\n" + _pairs({key: _value_text(value) for key, value in model.metadata.items()}))
+    return "\n\n".join(parts)
+
+
+def _pairs(values: dict[str, str]) -> str:
+    width = terminal_width() or SHOWN_CHARS
+    names = {key: shortened(printable(key), width // 2) for key in values}
+    column = max(map(len, names.values()))
+    lines = [f"{names[key].ljust(column)}{GAP}{printable(value)}" for key, value in values.items()]
+    return "\n".join(shortened(line, width) for line in lines)
+
+
+def _value_text(value: Any) -> str:
+    if not isinstance(value, list):
+        return value if isinstance(value, str) else json.dumps(value)
+    shown = ", ".join(json.dumps(item, ensure_ascii=False) for item in value[:SHOWN_ITEMS])
+    return f"[{shown}, … {len(value):,} values]" if len(value) > SHOWN_ITEMS else f"[{shown}]"

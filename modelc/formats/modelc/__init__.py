@@ -1,0 +1,8 @@
+"""The `.modelc` file: one model, ready to run in place."""
+
+from modelc.formats.modelc.header import Entry, Header
+from modelc.formats.modelc.reader import read, read_header
+from modelc.formats.modelc.verifier import verify
+from modelc.formats.modelc.writer import write
+
+__all__ = ["Entry", "Header", "read", "read_header", "verify", "write"]

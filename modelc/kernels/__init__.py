@@ -1,0 +1,1 @@
+"""Compute: SIMD values, tiles, opcodes and the executor. Knows nothing of files."""

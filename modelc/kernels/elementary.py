@@ -1,0 +1,75 @@
+"""Elementary functions as polynomials with explicit FMA: the same bits on every CPU, unlike libm's or NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modelc.kernels.jit import kernel
+from modelc.kernels.simd import bits_of, fma, from_bits, maximum, minimum, splat_f32, splat_i32, zero_below
+
+f32 = np.float32
+i32 = np.int32
+
+ROUND = f32(12582912.0)  # 1.5 * 2^23: adding it leaves the rounded integer in the low bits of the sum
+ROUND_BITS = i32(0x4B400000)
+
+
+@kernel
+def exp(x):
+    """e^x lane by lane; relative error below 1e-7; exactly 0 below -87.3.
+
+    Source: range reduction by ln 2 in two parts, degree-6 minimax polynomial (Cephes expf).
+    """
+    clamped = maximum(minimum(x, splat_f32(f32(88.3))), splat_f32(f32(-87.3)))
+    shifted = fma(clamped, splat_f32(f32(1.4426950408889634)), splat_f32(ROUND))
+    n = shifted - splat_f32(ROUND)
+    r = fma(n, splat_f32(f32(-0.693359375)), clamped)
+    r = fma(n, splat_f32(f32(2.12194440e-4)), r)
+    p = splat_f32(f32(1.9875691500e-4))
+    p = fma(p, r, splat_f32(f32(1.3981999507e-3)))
+    p = fma(p, r, splat_f32(f32(8.3334519073e-3)))
+    p = fma(p, r, splat_f32(f32(4.1665795894e-2)))
+    p = fma(p, r, splat_f32(f32(1.6666665459e-1)))
+    p = fma(p, r, splat_f32(f32(5.0000001201e-1)))
+    p = fma(p, r * r, r) + splat_f32(f32(1.0))
+    scaled = from_bits(bits_of(p) + ((bits_of(shifted) - splat_i32(ROUND_BITS)) << splat_i32(i32(23))))
+    return zero_below(x, splat_f32(f32(-87.3)), scaled)
+
+
+@kernel
+def silu(x):
+    """x / (1 + e^-x) lane by lane."""
+    return x / (splat_f32(f32(1.0)) + exp(splat_f32(f32(0.0)) - x))
+
+
+@kernel
+def sincos(angle):
+    """(sin, cos) of a float64 angle in radians, |angle| < 2^31; absolute error below 1e-15.
+
+    Source: Cody-Waite reduction by pi/2 in three parts, fdlibm's kernel polynomials in Horner form.
+    """
+    n = np.floor(angle * 0.6366197723675814 + 0.5)
+    r = ((angle - n * 1.5707963267341256) - n * 6.077100506303966e-11) - n * 2.0222662487959506e-21
+    z = r * r
+    s = 1.58969099521155010221e-10
+    s = s * z - 2.50507602534068634195e-08
+    s = s * z + 2.75573137070700676789e-06
+    s = s * z - 1.98412698298579493134e-04
+    s = s * z + 8.33333333332248946124e-03
+    s = s * z - 1.66666666666666324348e-01
+    s = r + r * z * s
+    c = -1.13596475577881948265e-11
+    c = c * z + 2.08757232129817482790e-09
+    c = c * z - 2.75573143513906633035e-07
+    c = c * z + 2.48015872894767294178e-05
+    c = c * z - 1.38888888888741095749e-03
+    c = c * z + 4.16666666666666019037e-02
+    c = 1.0 - 0.5 * z + z * z * c
+    quadrant = np.int64(n) & 3
+    if quadrant == 0:
+        return s, c
+    if quadrant == 1:
+        return c, -s
+    if quadrant == 2:
+        return -s, -c
+    return -c, s

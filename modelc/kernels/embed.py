@@ -1,0 +1,90 @@
+"""Look-up of token embeddings in a weight tensor that is stored 16 rows side by side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from modelc.kernels.env import FLOATS, N_ROWS, SCRATCH, SCRATCH_FLOATS, TOKENS, WEIGHTS
+from modelc.kernels.jit import kernel
+from modelc.kernels.pointers import f32_of_bits, f32_ptr, i64_ptr, u8_ptr
+from modelc.kernels.simd import store_bytes, store_f32, tile_f32, tile_i32
+from modelc.kernels.split import private_row, split_rows
+from modelc.kernels.weights import BLOCK_FORMATS, FLOAT_FORMATS
+
+f32 = np.float32
+i32 = np.int32
+
+
+def make_embed(dtype: str) -> Any:
+    """Opcode: x[t] = W[token[t]] * scale, f32.
+
+    I: 2 weight byte offset, 3 columns, 4 x, 5 row stride of x, 6 scale (bits). A value is (code - zero) * s - min, in that order.
+    """
+    return _make_float_embed(dtype) if dtype in FLOAT_FORMATS else _make_block_embed(dtype)
+
+
+def _make_float_embed(dtype: str) -> Any:
+    load, size = FLOAT_FORMATS[dtype]
+
+    @kernel
+    def embed(I, E, tid, nth):
+        w = u8_ptr(E[WEIGHTS])
+        x = f32_ptr(E[FLOATS])
+        tokens = i64_ptr(E[TOKENS])
+        column = f32_ptr(E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4)
+        cols = I[3]
+        scale = f32_of_bits(I[6])
+        start, stop = split_rows(E, E[N_ROWS], tid, nth)
+        for t in range(start, stop):
+            lane = tokens[t] % 16
+            p = I[2] + tokens[t] // 16 * cols * size
+            out = I[4] + (t + private_row(E, tid)) * I[5]
+            for k in range(cols):
+                store_f32(column, 0, load(w, p + k * size))
+                x[out + k] = column[lane] * scale
+
+    return embed
+
+
+def _make_block_embed(dtype: str) -> Any:
+    form = BLOCK_FORMATS[dtype]
+    unpack, scales, blocks = form.unpack, form.scales, form.blocks
+    header, block_bytes, record_bytes = form.header_bytes, form.block_bytes, form.record_bytes
+    zero, has_min, halves = form.zero, form.has_min, form.halves
+
+    @kernel
+    def embed(I, E, tid, nth):
+        w = u8_ptr(E[WEIGHTS])
+        x = f32_ptr(E[FLOATS])
+        tokens = i64_ptr(E[TOKENS])
+        scratch = E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4
+        codes = u8_ptr(scratch)  # (8 words, 16 lanes, 4)
+        factors = f32_ptr(scratch + 512)  # (4, 16 lanes)
+        words = tile_i32(8)
+        s = tile_f32(4)
+        nb = I[3] // 32
+        scale = f32_of_bits(I[6])
+        start, stop = split_rows(E, E[N_ROWS], tid, nth)
+        for t in range(start, stop):
+            lane = tokens[t] % 16
+            group = I[2] + tokens[t] // 16 * (nb // blocks) * record_bytes
+            out = I[4] + (t + private_row(E, tid)) * I[5]
+            for b in range(nb):
+                record = group + b // blocks * record_bytes
+                unpack(w, record + header + b % blocks * block_bytes, words)
+                scales(w, record, b % blocks, s)
+                for j in range(8):
+                    store_bytes(codes, 64 * j, words[j])
+                for j in range(4):
+                    store_f32(factors, 16 * j, s[j])
+                for c in range(32):
+                    half = c // 16 if halves else 0
+                    code = f32(i32(codes[64 * (c // 4) + 4 * lane + c % 4]) - i32(zero))
+                    value = code * factors[16 * half + lane]
+                    if has_min:
+                        value = value - factors[16 * ((2 if halves else 1) + half) + lane]
+                    x[out + 32 * b + c] = value * scale
+
+    return embed

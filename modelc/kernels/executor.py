@@ -1,0 +1,107 @@
+"""The executor: walks a Program's instructions, and is run by every thread of the team at once.
+
+CONTROL, int64, one cache line (8 words) apart: arrivals at the barrier, the barrier's generation, the step that workers wait for,
+the stop flag, then one counter for each attention instruction.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from modelc.kernels.env import CONTROL, I_ADDRESS, I_BARRIER, I_WORDS, N_ROWS, PROFILE, SPINS
+from modelc.kernels.jit import kernel
+from modelc.kernels.pointers import I64_PTR, i64_ptr, offset
+from modelc.kernels.sync import atomic_add, atomic_load, atomic_store, cycles, pause, sched_yield, usleep
+
+ARRIVED = 0
+GENERATION = 16
+STEP = 32
+STOP = 48
+FIRST_COUNTER = 64
+COUNTER_WORDS = 16
+
+OPCODE_ARGS = (I64_PTR, I64_PTR, types.int64, types.int64)  # (instruction, environment, thread, threads)
+
+
+@intrinsic
+def call_opcode(typing_context: Any, address: Any, I: Any, E: Any, tid: Any, nth: Any) -> Any:
+    """Call a compiled opcode by its machine address. Opcodes raise nothing, so the status is not looked at."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        function_type = context.call_conv.get_function_type(types.none, OPCODE_ARGS)
+        function = builder.inttoptr(args[0], function_type.as_pointer())
+        context.call_conv.call_function(builder, function, types.none, OPCODE_ARGS, list(args[1:]))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, *OPCODE_ARGS), codegen
+
+
+@kernel
+def barrier(control, nth, generation, spins):
+    """Wait until all threads are here. Spins first, then gives the core away; returns the next generation."""
+    if nth > 1:
+        if atomic_add(control, ARRIVED, 1) + 1 == nth * (generation + 1):
+            atomic_store(control, GENERATION, generation + 1)
+        else:
+            polls = 0
+            while atomic_load(control, GENERATION) < generation + 1:
+                polls += 1
+                if polls < spins:
+                    pause()
+                else:
+                    sched_yield()
+    return generation + 1
+
+
+@kernel
+def execute(program, n, environment, tid, nth, generation):
+    """Run the n instructions at address `program` for the batch in `environment`, as thread `tid` of `nth`."""
+    instructions = i64_ptr(program)
+    E = i64_ptr(environment)
+    control = i64_ptr(E[CONTROL])
+    mask = 1 if E[N_ROWS] == 1 else 2
+    profile = E[PROFILE] if tid == 0 else 0
+    before = cycles()
+    for i in range(n):
+        I = offset(instructions, i * I_WORDS)
+        if I[I_BARRIER] & mask:
+            generation = barrier(control, nth, generation, E[SPINS])
+        call_opcode(I[I_ADDRESS], I, E, tid, nth)
+        if profile:
+            now = cycles()
+            spent = i64_ptr(profile)
+            spent[i] = spent[i] + now - before
+            before = now
+    return barrier(control, nth, generation, E[SPINS])
+
+
+@kernel
+def worker(program, n, environment, tid, nth, step, generation):
+    """A team member's loop: wait for the next step, execute it, again.
+
+    Polls for about 0.1 ms, then yields, then sleeps; returns (step, generation) after about 20 ms without work, so that Python
+    can park the thread, and (-1, generation) when told to stop.
+    """
+    E = i64_ptr(environment)
+    control = i64_ptr(E[CONTROL])
+    while True:
+        polls = 0
+        while atomic_load(control, STEP) == step:
+            polls += 1
+            if polls < 4000:
+                pause()
+            elif polls < 4200:
+                sched_yield()
+            elif polls < 4500:
+                usleep(np.uint32(50))
+            else:
+                return step, generation
+        step += 1
+        if atomic_load(control, STOP) != 0:
+            return np.int64(-1), generation
+        generation = execute(program, n, environment, tid, nth, generation)

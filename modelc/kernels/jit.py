@@ -1,0 +1,25 @@
+"""The one door to Numba for everything that serving can reach.
+
+Every function behind this door is compiled without the GIL, without fast-math and without Python or C wrappers, so that the
+same function can be compiled just in time (`kernels.objects`) or ahead of time into a shared library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+
+__all__ = ["kernel"]
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Mark `function` as kernel code: compiled for raw pointers and scalars, callable from other kernels only."""
+    return njit(
+        nogil=True,
+        fastmath=False,
+        error_model="numpy",
+        no_cpython_wrapper=True,
+        no_cfunc_wrapper=True,
+    )(function)

@@ -1,0 +1,117 @@
+"""The matmul opcode: W (rows, cols) in stored layout @ activations -> FLOATS (tokens, rows) f32; GEMV is its one-token case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from modelc.kernels.activations import RECORD_BYTES, panel_row
+from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, WEIGHTS
+from modelc.kernels.jit import kernel
+from modelc.kernels.pointers import f32_ptr, u8_ptr
+from modelc.kernels.split import private_row, split
+from modelc.kernels.tiles import make_block_tile, make_float_tile
+from modelc.kernels.weights import BLOCK_FORMATS, FLOAT_FORMATS
+
+CACHED_BYTES = 128 * 1024  # of weights that stay in the L2 cache while all tokens pass over them
+
+
+def make_matmul(dtype: str, activation: str = "f32") -> Any:
+    """Opcode: one weight tensor times the batch's rows.
+
+    I: 2 weight byte offset, 3 columns, 4 row groups of 16, 5 activations (byte in QUANTS, or float index in FLOATS for float
+    weights), 6 output float index, 7 output row stride, 8 1 = only the rows whose logits are wanted; for float
+    weights also 9 1 = the activations are private rows in a one-row batch, 10 their row stride.
+    """
+    return _make_float_matmul(dtype) if dtype in FLOAT_FORMATS else _make_block_matmul(dtype, activation)
+
+
+def _make_block_matmul(dtype: str, activation: str) -> Any:
+    form = BLOCK_FORMATS[dtype]
+    blocks, record_bytes = form.blocks, form.record_bytes
+    activation_bytes = RECORD_BYTES[activation]
+    tile8 = make_block_tile(dtype, activation, 8)
+    tile4 = make_block_tile(dtype, activation, 4)
+    tile1 = make_block_tile(dtype, activation, 1)
+
+    @kernel
+    def matmul(I, E, tid, nth):
+        w = u8_ptr(E[WEIGHTS])
+        x = u8_ptr(E[QUANTS])
+        y = f32_ptr(E[FLOATS])
+        nb = I[3] // 32
+        group = nb // blocks * record_bytes
+        ld = I[7]
+        n = E[N_ROWS]
+        start, stop = split(I[4], tid, nth)
+        if n == 1:
+            q = panel_row(I[5], private_row(E, tid) * PANEL, nb, activation_bytes)
+            for g in range(start, stop):
+                tile1(w, I[2] + g * group, nb, True, x, q, y, I[6] + g * 16, ld, 1)
+            return
+        if I[8]:
+            n = E[N_OUT]
+        step = max(1, CACHED_BYTES // group)
+        for first in range(start, stop, step):
+            last = min(stop, first + step)
+            for t in range(0, n, PANEL):
+                q = panel_row(I[5], t, nb, activation_bytes)
+                left = n - t
+                for g in range(first, last):
+                    p = I[2] + g * group
+                    o = I[6] + t * ld + g * 16
+                    if left > 4:
+                        tile8(w, p, nb, t == 0, x, q, y, o, ld, left)
+                    elif left > 1:
+                        tile4(w, p, nb, t == 0, x, q, y, o, ld, left)
+                    else:
+                        tile1(w, p, nb, t == 0, x, q, y, o, ld, left)
+
+    return matmul
+
+
+def _make_float_matmul(dtype: str) -> Any:
+    column_bytes = FLOAT_FORMATS[dtype][1]
+    tile8x2 = make_float_tile(dtype, 8, 2)
+    tile8 = make_float_tile(dtype, 8, 1)
+    tile1x4 = make_float_tile(dtype, 1, 4)
+    tile1 = make_float_tile(dtype, 1, 1)
+
+    @kernel
+    def matmul(I, E, tid, nth):
+        w = u8_ptr(E[WEIGHTS])
+        f = f32_ptr(E[FLOATS])
+        cols = I[3]
+        group = cols * column_bytes
+        ld = I[7]
+        n = E[N_ROWS]
+        start, stop = split(I[4], tid, nth)
+        ldx = I[10]
+        q = I[5] + (tid * ldx if n == 1 and I[9] else 0)
+        if n > 1 and I[8]:
+            n = E[N_OUT]
+        step = max(4, CACHED_BYTES // group // 4 * 4)
+        for first in range(start, stop, step):
+            last = min(stop, first + step)
+            for t in range(0, n, 8):
+                xt = q + t * ldx
+                left = n - t
+                g = first
+                while g < last:
+                    p = I[2] + g * group
+                    o = I[6] + t * ld + g * 16
+                    if left > 2 and g + 2 <= last:
+                        tile8x2(w, p, group, cols, f, xt, ldx, f, o, ld, left)
+                        g += 2
+                    elif left > 2:
+                        tile8(w, p, group, cols, f, xt, ldx, f, o, ld, left)
+                        g += 1
+                    elif g + 4 <= last:
+                        for u in range(left):
+                            tile1x4(w, p, group, cols, f, xt + u * ldx, ldx, f, o + u * ld, ld, 1)
+                        g += 4
+                    else:
+                        for u in range(left):
+                            tile1(w, p, group, cols, f, xt + u * ldx, ldx, f, o + u * ld, ld, 1)
+                        g += 1
+
+    return matmul

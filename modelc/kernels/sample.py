@@ -1,0 +1,187 @@
+"""Choosing the next token from logits: penalties, bias, temperature, truncation, the draw.
+
+**Order.** Sums of probabilities run over ascending tokens in 16 lanes (total) or over candidates by descending probability, ties by
+ascending token. The draw is a function of (seed, position) alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modelc.kernels.elementary import exp
+from modelc.kernels.jit import kernel
+from modelc.kernels.pointers import f32_ptr, f64_ptr, i32_ptr, i64_ptr
+from modelc.kernels.simd import load_f32, max_lanes, maximum, splat_f32, splat_zero, store_f32, sum_lanes
+
+f32 = np.float32
+u64 = np.uint64
+
+# Slots of the parameter block (int64; floats are float64 in the same words).
+LOGITS = 0  # address, f32 (n,)
+N_VOCAB = 1
+WORK = 2  # address, f32 (n rounded up to 16,)
+CANDIDATES = 3  # address, int32 (n,)
+SEEN = 4  # address, int64: distinct tokens of prompt and answer
+N_SEEN = 5
+ANSWER = 6  # address, int64: distinct tokens of the answer
+COUNTS = 7  # address, int64: how often each is in the answer
+N_ANSWER = 8
+BIAS_TOKENS = 9  # address, int64
+BIAS_VALUES = 10  # address, float64
+N_BIAS = 11
+TOP_K = 12
+SEED = 13
+POSITION = 14
+TEMPERATURE = 16
+TOP_P = 17
+MIN_P = 18
+REPETITION = 19
+PRESENCE = 20
+FREQUENCY = 21
+N_PARAMETERS = 24
+
+
+@kernel
+def uniform(seed, position):
+    """A float64 in [0, 1), a hash of (seed, position). Source: the finalizer of SplitMix64, twice."""
+    x = u64(seed) ^ (u64(position) * u64(0x9E3779B97F4A7C15) + u64(0xD1B54A32D192ED03))
+    for _ in range(2):
+        x = (x ^ (x >> u64(30))) * u64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> u64(27))) * u64(0x94D049BB133111EB)
+        x = x ^ (x >> u64(31))
+    return np.float64(x >> u64(11)) * 2.0**-53
+
+
+@kernel
+def penalize(P, D, w):
+    """Apply penalties and bias to the copied logits `w`."""
+    seen = i64_ptr(P[SEEN])
+    repetition = f32(D[REPETITION])
+    for i in range(P[N_SEEN]):
+        value = w[seen[i]]
+        w[seen[i]] = value / repetition if value > f32(0.0) else value * repetition
+    answer = i64_ptr(P[ANSWER])
+    counts = i64_ptr(P[COUNTS])
+    for i in range(P[N_ANSWER]):
+        w[answer[i]] = w[answer[i]] - f32(D[PRESENCE]) - f32(D[FREQUENCY]) * f32(counts[i])
+    tokens = i64_ptr(P[BIAS_TOKENS])
+    values = f64_ptr(P[BIAS_VALUES])
+    for i in range(P[N_BIAS]):
+        w[tokens[i]] = w[tokens[i]] + f32(values[i])
+
+
+@kernel
+def precedes(w, a, b):
+    """Whether token a comes before token b: more probable, or equally and a smaller number."""
+    return w[a] > w[b] or (w[a] == w[b] and a < b)
+
+
+@kernel
+def sift(w, heap, root, n):
+    """Restore the heap order (last in order at the root) below `root`."""
+    while True:
+        child = 2 * root + 1
+        if child >= n:
+            return
+        if child + 1 < n and precedes(w, heap[child], heap[child + 1]):
+            child += 1
+        if not precedes(w, heap[root], heap[child]):
+            return
+        heap[root], heap[child] = heap[child], heap[root]
+        root = child
+
+
+@kernel
+def sort_candidates(w, heap, n):
+    """Sort n tokens by descending probability (heap sort)."""
+    for root in range(n // 2 - 1, -1, -1):
+        sift(w, heap, root, n)
+    for end in range(n - 1, 0, -1):
+        heap[0], heap[end] = heap[end], heap[0]
+        sift(w, heap, 0, end)
+
+
+@kernel
+def collect(w, n, threshold, candidates):
+    """Tokens whose probability is at least `threshold` of the most likely one's; returns their count and sum."""
+    count = 0
+    total = 0.0
+    for i in range(n):
+        if w[i] >= threshold:
+            candidates[count] = i
+            count += 1
+            total += np.float64(w[i])
+    return count, total
+
+
+@kernel
+def sample(parameters):
+    """The next token, as the parameter block says; ties go to the smaller token."""
+    P = i64_ptr(parameters)
+    D = f64_ptr(parameters)
+    logits = f32_ptr(P[LOGITS])
+    w = f32_ptr(P[WORK])
+    n = P[N_VOCAB]
+    padded = (n + 15) // 16 * 16
+    for i in range(0, n // 16 * 16, 16):
+        store_f32(w, i, load_f32(logits, i))
+    for i in range(n // 16 * 16, n):
+        w[i] = logits[i]
+    penalize(P, D, w)
+    for i in range(n, padded):
+        w[i] = f32(-np.inf)
+    largest = load_f32(w, 0)
+    for i in range(16, padded, 16):
+        largest = maximum(largest, load_f32(w, i))
+    highest = max_lanes(largest)
+    if D[TEMPERATURE] <= 0.0 or not (highest > f32(-np.inf)):
+        for i in range(n):
+            if w[i] == highest:
+                return i
+        return np.int64(0)
+    inverse = splat_f32(f32(1.0 / D[TEMPERATURE]))
+    lanes = splat_zero()
+    for i in range(0, padded, 16):
+        e = exp((load_f32(w, i) - splat_f32(highest)) * inverse)
+        store_f32(w, i, e)
+        lanes = lanes + e
+    total = np.float64(sum_lanes(lanes))
+    candidates = i32_ptr(P[CANDIDATES])
+    min_p = f32(D[MIN_P])
+    draw = uniform(P[SEED], P[POSITION])
+    top_k = P[TOP_K] if P[TOP_K] < n else 0
+    top_p = D[TOP_P] if D[TOP_P] < 1.0 else 0.0
+    if top_k <= 0 and top_p <= 0.0:
+        count, kept = collect(w, n, max(min_p, f32(1e-38)), candidates)
+        return pick(w, candidates, count, draw * kept)
+    threshold = f32(0.02)
+    count, kept = collect(w, n, threshold, candidates)
+    while threshold > f32(0.0) and (count < top_k if top_k > 0 else kept <= top_p * total):
+        threshold = threshold * f32(0.01) if threshold > f32(1e-20) else f32(0.0)
+        count, kept = collect(w, n, threshold, candidates)
+    sort_candidates(w, candidates, count)
+    if top_k > 0:
+        count = min(count, top_k)
+        total = 0.0
+        for i in range(count):
+            total += np.float64(w[candidates[i]])
+    last = 0
+    kept = 0.0
+    while last < count:
+        p = w[candidates[last]]
+        if last > 0 and (p < min_p or (top_p > 0.0 and kept > top_p * total)):
+            break
+        kept += np.float64(p)
+        last += 1
+    return pick(w, candidates, last, draw * kept)
+
+
+@kernel
+def pick(w, candidates, count, target):
+    """The first candidate at which the running sum exceeds `target`."""
+    running = 0.0
+    for i in range(count):
+        running += np.float64(w[candidates[i]])
+        if running > target:
+            return np.int64(candidates[i])
+    return np.int64(candidates[count - 1])

@@ -1,0 +1,99 @@
+"""Atomics and waiting: what the thread team needs to meet without the operating system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from modelc.kernels.pointers import element_ptr
+
+I32 = ir.IntType(32)
+I64 = ir.IntType(64)
+
+
+@intrinsic
+def atomic_add(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
+    """Add `value` to an int64 element; returns what was there before."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        address = element_ptr(builder, signature.args[0], args[0], args[1], I64)
+        return builder.atomic_rmw("add", address, args[2], "acq_rel")
+
+    return types.int64(pointer, types.intp, types.int64), codegen
+
+
+@intrinsic
+def atomic_load(typing_context: Any, pointer: Any, index: Any) -> Any:
+    """Read an int64 element with acquire order."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        address = element_ptr(builder, signature.args[0], args[0], args[1], I64)
+        return builder.load_atomic(address, "acquire", 8, typ=I64)
+
+    return types.int64(pointer, types.intp), codegen
+
+
+@intrinsic
+def atomic_store(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
+    """Write an int64 element with release order."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        address = element_ptr(builder, signature.args[0], args[0], args[1], I64)
+        builder.store_atomic(args[2], address, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.intp, types.int64), codegen
+
+
+def _call(builder: ir.IRBuilder, name: str, result: ir.Type, args: list[ir.Value]) -> ir.Value:
+    function_type = ir.FunctionType(result, [a.type for a in args])
+    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
+
+
+@intrinsic
+def pause(typing_context: Any) -> Any:
+    """Tell the core that this is a waiting loop."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        if "x86" in builder.module.triple:
+            _call(builder, "llvm.x86.sse2.pause", ir.VoidType(), [])
+        elif "aarch64" in builder.module.triple or "arm64" in builder.module.triple:
+            _call(builder, "llvm.aarch64.hint", ir.VoidType(), [ir.Constant(I32, 1)])  # YIELD
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def sched_yield(typing_context: Any) -> Any:
+    """Offer the core to another thread."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        _call(builder, "sched_yield", I32, [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen
+
+
+@intrinsic
+def usleep(typing_context: Any, microseconds: Any) -> Any:
+    """Sleep for at least `microseconds` (uint32)."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        _call(builder, "usleep", I32, [args[0]])
+        return context.get_dummy_value()
+
+    return types.void(types.uint32), codegen
+
+
+@intrinsic
+def cycles(typing_context: Any) -> Any:
+    """The cycle counter (x86: time-stamp counter)."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        return _call(builder, "llvm.readcyclecounter", I64, [])
+
+    return types.int64(), codegen

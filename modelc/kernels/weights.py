@@ -1,0 +1,208 @@
+"""How each weight type's stored records are read: the one table that tiles and row look-ups are made from.
+
+A record holds 16 rows (the lanes) of 32 columns, or of 256 for the K types; the record maps are drawn in `modelc.layout`.
+`unpack` writes a block's 8 words: byte 4 * lane + k of word j is the unsigned code of column 4j + k.
+The value of a code is `scale * (code - zero) - min` with one scale for 32 columns, or two (`halves`) for 16 each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from modelc.kernels.dot import look_up
+from modelc.kernels.jit import kernel
+from modelc.kernels.simd import load_bf16, load_bytes, load_f16, load_f32, load_i8, load_u8, splat_i32, splat_zero, to_f32
+
+i32 = np.int32
+
+LOW4 = i32(0x0F0F0F0F)
+BIT0 = i32(0x01010101)
+BIT4 = i32(0x10101010)
+BITS2 = i32(0x03030303)
+BITS45 = i32(0x30303030)
+
+
+@kernel
+def unpack_nibbles(w, p, words):
+    """NIB: 4 packed words; low nibbles are the even words, high nibbles the odd ones."""
+    low4 = splat_i32(LOW4)
+    four = splat_i32(i32(4))
+    for j in range(4):
+        packed = load_bytes(w, p + 64 * j)
+        words[2 * j] = packed & low4
+        words[2 * j + 1] = (packed >> four) & low4
+
+
+@kernel
+def unpack_nibbles_bit(w, p, words):
+    """NIB then BIT: a fifth bit from the 64 bytes behind the nibbles (bit j belongs to word j)."""
+    bit4 = splat_i32(BIT4)
+    bits = load_bytes(w, p + 256)
+    unpack_nibbles(w, p, words)
+    for j in range(4):
+        words[j] = words[j] | ((bits << splat_i32(i32(4 - j))) & bit4)
+    for j in range(4, 8):
+        words[j] = words[j] | ((bits >> splat_i32(i32(j - 4))) & bit4)
+
+
+@kernel
+def unpack_nibbles_two(w, p, words):
+    """NIB then TWO: two more bits from the 128 bytes behind the nibbles."""
+    bits45 = splat_i32(BITS45)
+    unpack_nibbles(w, p, words)
+    for half in range(2):
+        two = load_bytes(w, p + 256 + 64 * half)
+        words[4 * half] = words[4 * half] | ((two << splat_i32(i32(4))) & bits45)
+        words[4 * half + 1] = words[4 * half + 1] | ((two << splat_i32(i32(2))) & bits45)
+        words[4 * half + 2] = words[4 * half + 2] | (two & bits45)
+        words[4 * half + 3] = words[4 * half + 3] | ((two >> splat_i32(i32(2))) & bits45)
+
+
+@kernel
+def unpack_two(w, p, words):
+    """TWO: 2 packed words of four 2-bit codes."""
+    bits2 = splat_i32(BITS2)
+    for half in range(2):
+        packed = load_bytes(w, p + 64 * half)
+        for i in range(4):
+            words[4 * half + i] = (packed >> splat_i32(i32(2 * i))) & bits2
+
+
+@kernel
+def unpack_two_bit(w, p, words):
+    """TWO then BIT: a third bit from the 64 bytes behind."""
+    bit2 = splat_i32(i32(0x04040404))
+    bits = load_bytes(w, p + 128)
+    unpack_two(w, p, words)
+    words[0] = words[0] | ((bits << splat_i32(i32(2))) & bit2)
+    words[1] = words[1] | ((bits << splat_i32(i32(1))) & bit2)
+    for j in range(2, 8):
+        words[j] = words[j] | ((bits >> splat_i32(i32(j - 2))) & bit2)
+
+
+@kernel
+def unpack_bytes(w, p, words):
+    """8 words as they are."""
+    for j in range(8):
+        words[j] = load_bytes(w, p + 64 * j)
+
+
+@kernel
+def unpack_codebook(w, p, words):
+    """NIB through the 16 values of IQ4_NL, each plus 128."""
+    unpack_nibbles(w, p, words)
+    for j in range(8):
+        words[j] = look_up(words[j])
+
+
+# scales(w, record, block_in_record, s) writes s[0] scale, s[1] min (for 32 columns) or s[0..1] scales, s[2..3] mins (halves)
+
+
+@kernel
+def scales_d(w, p, b, s):
+    """One float16 scale for each row."""
+    s[0] = load_f16(w, p)
+
+
+@kernel
+def scales_dm(w, p, b, s):
+    """A float16 scale and a float16 offset that is added; kept as its negative, the min."""
+    s[0] = load_f16(w, p)
+    s[1] = splat_zero() - load_f16(w, p + 32)
+
+
+@kernel
+def scales_k45(w, p, b, s):
+    """Q4_K, Q5_K: 6-bit scale and min for each 32 columns, times the record's d and dmin."""
+    s[0] = load_f16(w, p) * to_f32(load_u8(w, p + 64 + 16 * b))
+    s[1] = load_f16(w, p + 32) * to_f32(load_u8(w, p + 192 + 16 * b))
+
+
+@kernel
+def scales_i8(w, p, b, s):
+    """IQ4_XS: a signed scale for each 32 columns."""
+    s[0] = load_f16(w, p) * to_f32(load_i8(w, p + 32 + 16 * b))
+
+
+@kernel
+def scales_i8_halves(w, p, b, s):
+    """Q6_K, Q3_K: a signed scale for each 16 columns."""
+    d = load_f16(w, p)
+    s[0] = d * to_f32(load_i8(w, p + 32 + 32 * b))
+    s[1] = d * to_f32(load_i8(w, p + 48 + 32 * b))
+
+
+@kernel
+def scales_k2(w, p, b, s):
+    """Q2_K: for each 16 columns a byte with a 4-bit scale (low) and a 4-bit min (high)."""
+    d = load_f16(w, p)
+    d_min = load_f16(w, p + 32)
+    four = splat_i32(i32(4))
+    low4 = splat_i32(i32(15))
+    first = load_u8(w, p + 64 + 32 * b)
+    second = load_u8(w, p + 80 + 32 * b)
+    s[0] = d * to_f32(first & low4)
+    s[1] = d * to_f32(second & low4)
+    s[2] = d_min * to_f32(first >> four)
+    s[3] = d_min * to_f32(second >> four)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockFormat:
+    """Where a quantized type keeps what in a record of 16 rows.
+
+    Attributes:
+        blocks: blocks of 32 columns in a record (1, or 8 for the 256-column types).
+        header_bytes: before the codes of the first block.
+        block_bytes: codes of one block.
+        zero: what is subtracted from an unsigned code.
+        has_min: whether a min is subtracted.
+        halves: whether scales belong to 16 columns instead of 32.
+        unpack: (w, byte offset, tile of 8 words) -> None.
+        scales: (w, byte offset of the record, block in record, tile of 4 floats) -> None.
+    """
+
+    blocks: int
+    header_bytes: int
+    block_bytes: int
+    zero: int
+    has_min: bool
+    halves: bool
+    unpack: Callable[..., Any]
+    scales: Callable[..., Any]
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes of one record."""
+        return self.header_bytes + self.blocks * self.block_bytes
+
+
+BLOCK_FORMATS = {
+    "q4_0": BlockFormat(1, 32, 256, 8, False, False, unpack_nibbles, scales_d),
+    "q4_1": BlockFormat(1, 64, 256, 0, True, False, unpack_nibbles, scales_dm),
+    "q5_0": BlockFormat(1, 32, 320, 16, False, False, unpack_nibbles_bit, scales_d),
+    "q5_1": BlockFormat(1, 64, 320, 0, True, False, unpack_nibbles_bit, scales_dm),
+    "q8_0": BlockFormat(1, 32, 512, 128, False, False, unpack_bytes, scales_d),
+    "iq4_nl": BlockFormat(1, 32, 256, 128, False, False, unpack_codebook, scales_d),
+    "q2_k": BlockFormat(8, 320, 128, 0, True, True, unpack_two, scales_k2),
+    "q3_k": BlockFormat(8, 288, 192, 4, False, True, unpack_two_bit, scales_i8_halves),
+    "q4_k": BlockFormat(8, 320, 256, 0, True, False, unpack_nibbles, scales_k45),
+    "q5_k": BlockFormat(8, 320, 320, 0, True, False, unpack_nibbles_bit, scales_k45),
+    "q6_k": BlockFormat(8, 288, 384, 32, False, True, unpack_nibbles_two, scales_i8_halves),
+    "iq4_xs": BlockFormat(8, 160, 256, 128, False, False, unpack_codebook, scales_i8),
+}
+
+# A float type's record is one column: 16 values. (load, bytes of a record)
+FLOAT_FORMATS: dict[str, tuple[Any, int]] = {"f32": (load_f32, 64), "f16": (load_f16, 32), "bf16": (load_bf16, 32)}
+
+
+def group_bytes(dtype: str, cols: int) -> int:
+    """Bytes of 16 rows of `cols` columns in the stored layout."""
+    if dtype in FLOAT_FORMATS:
+        return cols * FLOAT_FORMATS[dtype][1]
+    form = BLOCK_FORMATS[dtype]
+    return cols // (32 * form.blocks) * form.record_bytes

@@ -1,0 +1,25 @@
+"""Type iq4_nl: 32 columns of 4-bit codes into a codebook, and one scale; value = d * CODEBOOK[code].
+
+block (18 bytes)                               lanes, record of 32 columns (288 bytes)
+  0   2  d      f16                              0   32  d      16 x f16
+  2  16  codes  columns 0-15 in the low         32  256  codes  NIB
+                nibbles, 16-31 in the high
+"""
+
+from __future__ import annotations
+
+from modelc.layout.codebook import look_up
+from modelc.layout.floats import NOTHING, float_of_half, store_floats
+from modelc.layout.parallel import inlined
+from modelc.layout.planes import load_halves
+from modelc.layout.q4_0 import from_lane, to_lane  # the same places; only the codes mean something else
+from modelc.layout.words import Buffer, load_u16
+
+__all__ = ["dequantize", "from_lane", "to_lane"]
+
+
+@inlined
+def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
+    """See `loops`."""
+    d = float_of_half(load_u16(blocks, block))
+    store_floats(values, at, look_up(load_halves(blocks, block + 2)), 0, d, NOTHING)

@@ -1,0 +1,82 @@
+"""Type q3_k: 256 columns of 3-bit codes; each 16 have a 6-bit scale; value = d * (scale - 32) * (code - 4).
+
+block (110 bytes)                              lanes, record of 256 columns (1824 bytes)
+  0  32  high    column 32b+i in bit b           0    32  d       16 x f16
+                 of byte i                      32   256  scales  16 x 16 x i8, scale - 32
+ 32  64  low     block b of 32 columns: in     288  1536  codes   8 x (low TWO, high BIT)
+                 the 32 bytes at 32 (b / 4),
+                 bits 2 (b % 4)
+ 96  12  scales  bits 0-3 of scale s in nibble s / 8
+                 of byte s % 8, bits 4-5 in bits
+                 2 (s / 4) of byte 8 + s % 4
+108   2  d       f16
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modelc.layout.floats import NOTHING, float_of_half, store_floats
+from modelc.layout.parallel import inlined
+from modelc.layout.planes import (
+    BIT_BYTES,
+    BITS,
+    PAIRS,
+    TWO_BYTES,
+    join,
+    load_bit,
+    load_fields,
+    load_two,
+    or_fields,
+    store_bit,
+    store_two,
+)
+from modelc.layout.words import Buffer, load_u8, load_u16, or_u8, store_u8, store_u16
+
+BLOCK_LANES_BYTES = TWO_BYTES + BIT_BYTES
+
+
+@inlined
+def to_lane(blocks: Buffer, block: int, lanes: Buffer, record: int, lane: int) -> None:
+    """See `loops`."""
+    store_u16(lanes, record + 2 * lane, load_u16(blocks, block + 108))
+    for s in range(16):
+        store_u8(lanes, record + 32 + 16 * s + lane, _load_scale(blocks, block + 96, s))
+    for b in range(8):
+        planes = record + 288 + BLOCK_LANES_BYTES * b
+        store_two(lanes, planes, lane, load_fields(blocks, block + 32 + 32 * (b // 4), 2 * (b % 4), PAIRS))
+        store_bit(lanes, planes + TWO_BYTES, lane, load_fields(blocks, block, b, BITS))
+
+
+@inlined
+def from_lane(lanes: Buffer, record: int, lane: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    store_u16(blocks, block + 108, load_u16(lanes, record + 2 * lane))
+    for s in range(16):
+        scale = load_u8(lanes, record + 32 + 16 * s + lane) + 32 & 63
+        or_u8(blocks, block + 96 + s % 8, (scale & 15) << 4 * (s // 8))
+        or_u8(blocks, block + 104 + s % 4, scale >> 4 << 2 * (s // 4))
+    for b in range(8):
+        planes = record + 288 + BLOCK_LANES_BYTES * b
+        or_fields(blocks, block + 32 + 32 * (b // 4), 2 * (b % 4), load_two(lanes, planes, lane))
+        or_fields(blocks, block, b, load_bit(lanes, planes + TWO_BYTES, lane))
+
+
+@inlined
+def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
+    """See `loops`."""
+    d = float_of_half(load_u16(blocks, block + 108))
+    for b in range(8):
+        low = load_fields(blocks, block + 32 + 32 * (b // 4), 2 * (b % 4), PAIRS)
+        codes = join(low, load_fields(blocks, block, b, BITS), 2)
+        first = d * np.float32(_load_scale(blocks, block + 96, 2 * b))
+        second = d * np.float32(_load_scale(blocks, block + 96, 2 * b + 1))
+        store_floats(values, at + 128 * b, codes[:4], 4, first, NOTHING)
+        store_floats(values, at + 128 * b + 64, codes[4:], 4, second, NOTHING)
+
+
+@inlined
+def _load_scale(blocks: Buffer, at: int, s: int) -> int:
+    low = load_u8(blocks, at + s % 8) >> 4 * (s // 8) & 15
+    high = load_u8(blocks, at + 8 + s % 4) >> 2 * (s // 4) & 3
+    return (low | high << 4) - 32

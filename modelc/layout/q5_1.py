@@ -1,0 +1,52 @@
+"""Type q5_1: 32 columns of 5-bit codes, a scale and a minimum; value = d * code + m.
+
+block (24 bytes)                               lanes, record of 32 columns (384 bytes)
+  0   2  d     f16                               0   32  d     16 x f16
+  2   2  m     f16                              32   32  m     16 x f16
+  4   4  high  bit 4 of column c in bit c       64  256  low   NIB
+  8  16  low   columns 0-15 in the low         320   64  high  BIT
+               nibbles, 16-31 in the high
+"""
+
+from __future__ import annotations
+
+from modelc.layout.floats import float_of_half, store_floats
+from modelc.layout.parallel import inlined
+from modelc.layout.planes import (
+    gather_bits,
+    join,
+    load_bit,
+    load_halves,
+    load_nib,
+    spread_bits,
+    store_bit,
+    store_halves,
+    store_nib,
+)
+from modelc.layout.words import Buffer, load_u16, load_u32, store_u16, store_u32
+
+
+@inlined
+def to_lane(blocks: Buffer, block: int, lanes: Buffer, record: int, lane: int) -> None:
+    """See `loops`."""
+    store_u16(lanes, record + 2 * lane, load_u16(blocks, block))
+    store_u16(lanes, record + 32 + 2 * lane, load_u16(blocks, block + 2))
+    store_nib(lanes, record + 64, lane, load_halves(blocks, block + 8))
+    store_bit(lanes, record + 320, lane, spread_bits(load_u32(blocks, block + 4)))
+
+
+@inlined
+def from_lane(lanes: Buffer, record: int, lane: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    store_u16(blocks, block, load_u16(lanes, record + 2 * lane))
+    store_u16(blocks, block + 2, load_u16(lanes, record + 32 + 2 * lane))
+    store_u32(blocks, block + 4, gather_bits(load_bit(lanes, record + 320, lane)))
+    store_halves(blocks, block + 8, load_nib(lanes, record + 64, lane))
+
+
+@inlined
+def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
+    """See `loops`."""
+    d, m = float_of_half(load_u16(blocks, block)), float_of_half(load_u16(blocks, block + 2))
+    codes = join(load_halves(blocks, block + 8), spread_bits(load_u32(blocks, block + 4)), 4)
+    store_floats(values, at, codes, 0, d, m)

@@ -1,0 +1,73 @@
+"""Type q5_k: 256 columns of 5-bit codes; each 32 have a scale and a minimum; value = d * scale * code - dmin * minimum.
+
+block (176 bytes)                              lanes, record of 256 columns (2880 bytes)
+  0    2  d       f16                            0    32  d         16 x f16
+  2    2  dmin    f16                           32    32  dmin      16 x f16
+  4   12  scales  see `six_bit`                 64   128  scales    8 x 16 x u8
+ 16   32  high    column 32b+i in bit b        192   128  minimums  8 x 16 x u8
+                  of byte i                    320  2560  codes     8 x (low NIB, high BIT)
+ 48  128  low     32 bytes for each two
+                  blocks of 32 columns: the
+                  even one in the low nibbles,
+                  the odd one in the high
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modelc.layout.floats import float_of_half, store_floats
+from modelc.layout.parallel import inlined
+from modelc.layout.planes import (
+    BIT_BYTES,
+    BITS,
+    NIB_BYTES,
+    NIBBLES,
+    join,
+    load_bit,
+    load_fields,
+    load_nib,
+    or_fields,
+    store_bit,
+    store_nib,
+)
+from modelc.layout.six_bit import load_minimum, load_scale, scales_from_lane, scales_to_lane
+from modelc.layout.words import Buffer, load_u16, store_u16
+
+BLOCK_LANES_BYTES = NIB_BYTES + BIT_BYTES
+
+
+@inlined
+def to_lane(blocks: Buffer, block: int, lanes: Buffer, record: int, lane: int) -> None:
+    """See `loops`."""
+    store_u16(lanes, record + 2 * lane, load_u16(blocks, block))
+    store_u16(lanes, record + 32 + 2 * lane, load_u16(blocks, block + 2))
+    scales_to_lane(blocks, block + 4, lanes, record + 64, lane)
+    for b in range(8):
+        planes = record + 320 + BLOCK_LANES_BYTES * b
+        store_nib(lanes, planes, lane, load_fields(blocks, block + 48 + 32 * (b // 2), 4 * (b % 2), NIBBLES))
+        store_bit(lanes, planes + NIB_BYTES, lane, load_fields(blocks, block + 16, b, BITS))
+
+
+@inlined
+def from_lane(lanes: Buffer, record: int, lane: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    store_u16(blocks, block, load_u16(lanes, record + 2 * lane))
+    store_u16(blocks, block + 2, load_u16(lanes, record + 32 + 2 * lane))
+    scales_from_lane(lanes, record + 64, lane, blocks, block + 4)
+    for b in range(8):
+        planes = record + 320 + BLOCK_LANES_BYTES * b
+        or_fields(blocks, block + 48 + 32 * (b // 2), 4 * (b % 2), load_nib(lanes, planes, lane))
+        or_fields(blocks, block + 16, b, load_bit(lanes, planes + NIB_BYTES, lane))
+
+
+@inlined
+def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
+    """See `loops`."""
+    d, dmin = float_of_half(load_u16(blocks, block)), float_of_half(load_u16(blocks, block + 2))
+    for b in range(8):
+        scale = d * np.float32(load_scale(blocks, block + 4, b))
+        minimum = dmin * np.float32(load_minimum(blocks, block + 4, b))
+        low = load_fields(blocks, block + 48 + 32 * (b // 2), 4 * (b % 2), NIBBLES)
+        high = load_fields(blocks, block + 16, b, BITS)
+        store_floats(values, at + 128 * b, join(low, high, 4), 0, scale, -minimum)

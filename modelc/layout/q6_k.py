@@ -1,0 +1,75 @@
+"""Type q6_k: 256 columns of 6-bit codes; each 16 have a signed scale; value = d * scale * (code - 32).
+
+block (210 bytes)                              lanes, record of 256 columns (3360 bytes)
+  0  128  low     block b of 32 columns: in      0    32  d       16 x f16
+                  the 32 bytes at 64 (b / 4)    32   256  scales  16 x 16 x i8
+                  + 32 (b % 2), high nibbles   288  3072  codes   8 x (low NIB, high TWO)
+                  where b % 4 is 2 or 3
+128   64  high    in the 32 bytes at 32 (b / 4),
+                  bits 2 (b % 4)
+192   16  scales  i8, one for 16 columns
+208    2  d       f16
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from modelc.layout.floats import NOTHING, float_of_half, store_floats
+from modelc.layout.parallel import inlined
+from modelc.layout.planes import (
+    NIB_BYTES,
+    NIBBLES,
+    PAIRS,
+    TWO_BYTES,
+    join,
+    load_fields,
+    load_nib,
+    load_two,
+    or_fields,
+    store_nib,
+    store_two,
+)
+from modelc.layout.words import Buffer, load_i8, load_u8, load_u16, store_u8, store_u16
+
+BLOCK_LANES_BYTES = NIB_BYTES + TWO_BYTES
+
+
+@inlined
+def to_lane(blocks: Buffer, block: int, lanes: Buffer, record: int, lane: int) -> None:
+    """See `loops`."""
+    store_u16(lanes, record + 2 * lane, load_u16(blocks, block + 208))
+    for s in range(16):
+        store_u8(lanes, record + 32 + 16 * s + lane, load_u8(blocks, block + 192 + s))
+    for b in range(8):
+        planes = record + 288 + BLOCK_LANES_BYTES * b
+        low, high = block + 64 * (b // 4) + 32 * (b % 2), block + 128 + 32 * (b // 4)
+        store_nib(lanes, planes, lane, load_fields(blocks, low, 2 * (b & 2), NIBBLES))
+        store_two(lanes, planes + NIB_BYTES, lane, load_fields(blocks, high, 2 * (b % 4), PAIRS))
+
+
+@inlined
+def from_lane(lanes: Buffer, record: int, lane: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    store_u16(blocks, block + 208, load_u16(lanes, record + 2 * lane))
+    for s in range(16):
+        store_u8(blocks, block + 192 + s, load_u8(lanes, record + 32 + 16 * s + lane))
+    for b in range(8):
+        planes = record + 288 + BLOCK_LANES_BYTES * b
+        low, high = block + 64 * (b // 4) + 32 * (b % 2), block + 128 + 32 * (b // 4)
+        or_fields(blocks, low, 2 * (b & 2), load_nib(lanes, planes, lane))
+        or_fields(blocks, high, 2 * (b % 4), load_two(lanes, planes + NIB_BYTES, lane))
+
+
+@inlined
+def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
+    """See `loops`."""
+    d = float_of_half(load_u16(blocks, block + 208))
+    for b in range(8):
+        low = load_fields(blocks, block + 64 * (b // 4) + 32 * (b % 2), 2 * (b & 2), NIBBLES)
+        high = load_fields(blocks, block + 128 + 32 * (b // 4), 2 * (b % 4), PAIRS)
+        codes = join(low, high, 4)
+        first = d * np.float32(load_i8(blocks, block + 192 + 2 * b))
+        second = d * np.float32(load_i8(blocks, block + 193 + 2 * b))
+        store_floats(values, at + 128 * b, codes[:4], 32, first, NOTHING)
+        store_floats(values, at + 128 * b + 64, codes[4:], 32, second, NOTHING)

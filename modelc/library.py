@@ -1,0 +1,113 @@
+"""The library's functions on files and stored models: `load`, `pack`, `extract_tokenizer_metadata`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from modelc.resolve import as_modelc, find_model, stem_of
+from modelc.settings import Settings, load_settings, store_folder
+from modelc.store import Store, name_from
+
+if TYPE_CHECKING:
+    from modelc.ir import JSON
+    from modelc.runtime import LanguageModel
+
+Progress = Callable[[int, int, str], None]
+
+
+def load(
+    path_or_name: str | Path,
+    threads: int | None = None,
+    activations: Literal["int8", "int16"] = "int8",
+    kv: Literal["f16", "f32"] | None = None,
+    max_context: int | None = None,
+    *,
+    progress: Progress | None = None,
+) -> LanguageModel:
+    """Load a model for inference.
+
+    Args:
+        path_or_name: a `.modelc`, any weights file (packed into the cache on the way), or `name` or `name:version`
+            in the store.
+        threads: compute threads; None for the configured number, else the physical cores this process may use.
+        activations: precision of the activations beside quantized weights.
+        kv: element type of the K/V cache; None for f16.
+        max_context: most tokens of context; None for what the model was trained for.
+        progress: called with done, total and a label while weights are packed and kernels compiled.
+
+    Raises:
+        NotFoundError: no such file or name.
+        BadFileError: the file is damaged.
+        UnsupportedError: the model cannot be run.
+    """
+    from modelc import runtime
+
+    settings = load_settings()
+    path = as_modelc(find_model(str(path_or_name), Store(store_folder(settings))), progress)
+    return runtime.load(path, threads or settings.threads, activations, kv, max_context, progress)
+
+
+def pack(
+    source: str | Path,
+    output: str | Path | None = None,
+    *,
+    name: str | None = None,
+    arch: str | None = None,
+    format: str | None = None,
+    compress: bool | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> Path:
+    """Pack a weights file into one `.modelc` file.
+
+    Args:
+        source: the weights file; of a split one, any part.
+        output: the file to write; None for the store's next version of `name`, which becomes the active one.
+        name: the model's name; None for one made from the source's file name.
+        arch: the architecture, where the source's own is missing or wrong.
+        format: the source's format, where its name and content do not tell.
+        compress: True for zstd; None as configured.
+        progress: called with done bytes, total bytes and a label.
+        store: the store; None for the configured one.
+
+    Returns:
+        The path of the file written.
+
+    Raises:
+        BadInputError: the output or the name is not possible.
+        BadFileError: the source cannot be read.
+        WriteError: the output cannot be written.
+    """
+    from modelc import packing
+
+    settings = load_settings()
+    source = Path(source)
+    name = name_from(stem_of(source)) if name is None else name
+    zstd = settings.compression == "zstd" if compress is None else compress
+
+    def write(path: Path) -> Path:
+        return packing.pack(source, path, name=name, arch=arch, format=format, compress=zstd, progress=progress)
+
+    if output is not None:
+        return write(Path(output))
+    return _store_of(store, settings).add(name, write)
+
+
+def extract_tokenizer_metadata(path: str | Path) -> dict[str, JSON]:
+    """Return the `tokenizer.*` keys of a model file, ready for `BpeTokenizer.from_gguf`.
+
+    The key `tokenizer.ggml.vocab` of early files comes under its present name, `tokenizer.ggml.tokens`.
+
+    Raises:
+        NotFoundError: no such file.
+        BadFileError: the file is damaged.
+    """
+    from modelc import formats, text
+
+    return text.tokenizer_metadata(formats.open_model(path).metadata)
+
+
+def _store_of(store: Store | None, settings: Settings) -> Store:
+    return Store(store_folder(settings)) if store is None else store

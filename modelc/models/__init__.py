@@ -1,0 +1,5 @@
+"""Architectures: each one file that reads like its paper, lowered to a Program."""
+
+from modelc.models.registry import lower
+
+__all__ = ["lower"]

@@ -1,0 +1,57 @@
+"""Checked access to a source's hyperparameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from modelc.errors import BadFileError
+
+
+class Hyperparameters:
+    """Typed look-ups in metadata, each checked; a message names the key.
+
+    Args:
+        metadata: The source's keys.
+        prefix: Put before each key, for example `llama.`.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any], prefix: str = "") -> None:
+        self._metadata = metadata
+        self._prefix = prefix
+
+    def has(self, key: str) -> bool:
+        """Whether the key is there."""
+        return self._prefix + key in self._metadata
+
+    def integer(self, key: str, default: int | None = None, *, low: int = 1, high: int = 1 << 31) -> int:
+        """An integer in low .. high."""
+        value = self._get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise self._wrong(key, f"an integer from {low} to {high}", value)
+        return value
+
+    def number(self, key: str, default: float | None = None, *, low: float = 0.0, high: float = 1e12) -> float:
+        """A finite number in low .. high."""
+        value = self._get(key, default)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise self._wrong(key, f"a number from {low:g} to {high:g}", value)
+        return float(value)
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A string."""
+        value = self._get(key, default)
+        if not isinstance(value, str):
+            raise self._wrong(key, "a string", value)
+        return value
+
+    def _get(self, key: str, default: Any) -> Any:
+        value = self._metadata.get(self._prefix + key, default)
+        if value is None:
+            raise BadFileError(
+                "hyperparameter missing", expected=f"metadata key {self._prefix + key}", hint="convert the model again"
+            )
+        return value
+
+    def _wrong(self, key: str, expected: str, value: Any) -> BadFileError:
+        return BadFileError(f"metadata key {self._prefix + key}", expected=expected, got=repr(value)[:80])

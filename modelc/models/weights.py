@@ -1,0 +1,59 @@
+"""A model's tensors as an architecture asks for them: matrices in place, vectors as float32 constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from modelc import layout
+from modelc.errors import BadFileError, did_you_mean
+from modelc.ir import Model, Tensor
+from modelc.program import Weight
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class Weights:
+    """The tensors of `model` under the architecture's own names.
+
+    Attributes:
+        base: the address that `Weight.offset` counts from: of the lowest matrix in memory.
+
+    Args:
+        model: The source.
+        shapes: Every tensor that must be there, with its shape.
+        optional: Tensors that may be there.
+    """
+
+    def __init__(self, model: Model, shapes: Shapes, optional: Shapes | None = None) -> None:
+        self._tensors: dict[str, Tensor] = {}
+        self._lanes: dict[str, npt.NDArray[np.uint8]] = {}
+        for name, shape in {**shapes, **(optional or {})}.items():
+            tensor = model.tensors.get(name)
+            if tensor is None:
+                if name in shapes:
+                    hint = did_you_mean(name, model.tensors) or "the file lacks a tensor that its architecture needs"
+                    raise BadFileError("tensor missing", tensor=name, expected=f"shape {shape}", hint=hint)
+                continue
+            if tensor.shape != shape:
+                raise BadFileError("wrong shape", tensor=name, expected=str(shape), got=str(tensor.shape))
+            self._tensors[name] = tensor
+            if len(shape) == 2:
+                self._lanes[name] = layout.lanes_bytes(tensor)
+        self.base = min((a.ctypes.data for a in self._lanes.values()), default=0)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._tensors
+
+    def matrix(self, name: str) -> Weight:
+        """A 2-D tensor (rows, cols), ready for `matmul` and `embed`."""
+        tensor = self._tensors[name]
+        rows, cols = tensor.shape
+        return Weight(tensor.dtype.name, rows, cols, self._lanes[name].ctypes.data - self.base)
+
+    def vector(self, name: str) -> npt.NDArray[np.float32]:
+        """A 1-D tensor as float32."""
+        tensor = self._tensors[name]
+        return layout.dequantize(tensor.dtype, layout.plain_bytes(tensor), tensor.shape)

@@ -1,0 +1,52 @@
+"""Packing: a model file of any format becomes one `.modelc` file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+from modelc.errors import BadFileError, BadInputError
+from modelc.formats import Progress, modelc, open_model
+
+
+def pack(
+    source: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    name: str | None = None,
+    arch: str | None = None,
+    compress: bool = False,
+    format: str | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Packs a model into a `.modelc` file.
+
+    Args:
+        source: A weights file of any format that modelc reads.
+        output: The file to create or replace. It is complete or does not change.
+        name: The model's name; None for the source's.
+        arch: The architecture; None for the source's.
+        compress: Whether tensors are compressed with zstd. Such a file is smaller, and not used in place.
+        format: The source's format; None to tell it from the file.
+        progress: Called as `progress(done_bytes, total_bytes, label)` after each tensor.
+
+    Returns:
+        `output`.
+
+    Raises:
+        NotFoundError: No such source.
+        BadFileError: The source is damaged, or has no tensors.
+        BadInputError: `output`, `name`, `arch` or `format` cannot be used.
+        UnsupportedError: A format, version or type that modelc does not read.
+        WriteError: The output cannot be written.
+    """
+    for param, text in (("name", name), ("arch", arch)):
+        if text == "":
+            raise BadInputError("an empty name", param=param, expected="at least one character")
+    model = open_model(source, format)
+    if not model.tensors:
+        raise BadFileError("the file has no tensors", path=source, hint="name a file with the model's weights")
+    model = replace(model, name=name or model.name, architecture=arch or model.architecture)
+    modelc.write(model, Path(output), compress, progress)
+    return Path(output)

@@ -1,0 +1,224 @@
+"""The builder: an architecture calls it in the order of its forward pass, and gets a Program.
+
+Each opcode is declared here once: its name and variant, its fields, and what it reads and writes with the way threads divide each
+buffer. Places and barriers follow from that (`allocate`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from modelc.kernels.activations import RECORD_BYTES
+from modelc.kernels.env import I_BARRIER, I_OPCODE, I_WORDS, PAGE, PANEL
+from modelc.kernels.executor import COUNTER_WORDS, FIRST_COUNTER
+from modelc.kernels.rope import KV_BYTES
+from modelc.kernels.weights import BLOCK_FORMATS
+from modelc.program.allocate import barriers, place
+from modelc.program.program import ALL, OUT_ROWS, PRIVATE, ROWS, Access, Buffer, Instruction, Program, View, Weight
+
+
+def float_bits(value: float) -> int:
+    """The bits of `value` as float32, the way an instruction carries it."""
+    return int(np.float32(value).view(np.int32))
+
+
+@dataclass
+class Builder:
+    """Emits instructions; the methods are the opcodes.
+
+    Attributes:
+        max_rows: rows in the largest batch.
+        max_out: rows of logits in the largest batch.
+        n_threads: size of the team.
+        n_ctx: longest sequence.
+        activation: `a8` or `a16`, the format that block-quantized weights are multiplied with.
+        kv: element type of keys and values, `f16` or `f32`.
+        layer: the layer being emitted, for profiles.
+    """
+
+    max_rows: int
+    max_out: int
+    n_threads: int
+    n_ctx: int
+    activation: str = "a8"
+    kv: str = "f16"
+    layer: int = -1
+    _page_bytes: int = 0
+    _counters: int = 0
+    _constant_floats: int = 0
+    _constants: list[npt.NDArray[np.float32]] = field(default_factory=list)
+    _instructions: list[Instruction] = field(default_factory=list)
+    _quantized: dict[Buffer, Buffer] = field(default_factory=dict)
+
+    # ------------------------------------------------------------------------------------------------- storage
+
+    def buffer(self, cols: int, *, rows: int | None = None, private: bool = False) -> Buffer:
+        """A new float32 buffer of `cols` columns; a row for each row of the batch unless `rows` says how many."""
+        n_rows = (rows or self.max_rows) + (self.n_threads if private else 0)
+        return Buffer(cols, (cols + 31) // 32 * 32, (n_rows + PANEL - 1) // PANEL * PANEL, private=private)
+
+    def constant(self, values: npt.NDArray[np.float32] | npt.NDArray[np.float64]) -> int:
+        """Put a vector into CONSTANTS, padded with zeros to 32 floats; returns its index in floats."""
+        data = np.ascontiguousarray(values).view(np.float32)
+        padded = np.zeros((data.size + 31) // 32 * 32, np.float32)
+        padded[: data.size] = data
+        self._constants.append(padded)
+        self._constant_floats += padded.size
+        return self._constant_floats - padded.size
+
+    # ------------------------------------------------------------------------------------------------- opcodes
+
+    def embed(self, weight: Weight, scale: float = 1.0) -> Buffer:
+        """The rows of `weight` that the batch's tokens name, times `scale`."""
+        x = self.buffer(weight.cols, private=True)
+        fields = [weight.offset, weight.cols, x, x.stride, float_bits(scale)]
+        self._emit(f"embed.{weight.dtype}", fields, [_write(x, PRIVATE, ROWS)])
+        return x
+
+    def rms_norm(self, x: Buffer, weight: int, eps: float, add: Buffer | None = None, *, out_rows: bool = False) -> Buffer:
+        """x += add; returns x / rms(x) * weight, for all rows or for those whose logits are wanted."""
+        out = self.buffer(x.cols, private=True)
+        rows = OUT_ROWS if out_rows else ROWS
+        fields = [x, x.stride, -1 if add is None else add, weight, out, float_bits(eps), x.cols, int(out_rows)]
+        access = [_write(x, PRIVATE, rows), _write(out, PRIVATE, rows)]
+        if add is not None:
+            access.append(_read(add, ALL, rows))
+        self._emit("rms_norm", fields, access)
+        return out
+
+    def matmul(self, x: Buffer, *weights: Weight, out_rows: bool = False) -> Buffer:
+        """x @ W^T for each weight, side by side in one buffer, each part padded to 16 columns."""
+        out = self.buffer(sum(w.groups * 16 for w in weights), rows=self.max_out if out_rows else None)
+        column = 0
+        for weight in weights:
+            self._matmul(x, weight, out, column, out_rows)
+            column += weight.groups * 16
+        return out
+
+    def _matmul(self, x: Buffer, weight: Weight, out: Buffer, column: int, out_rows: bool) -> None:
+        width = weight.groups * 16
+        written = _write(out, f"{weight.groups} groups", f"{weight.groups} groups", column, column + width)
+        target = [View(out, column, width), out.stride, int(out_rows)]
+        fields = [weight.offset, weight.cols, weight.groups]
+        if weight.dtype in BLOCK_FORMATS:
+            q = self.quantize(x, out_rows=out_rows)
+            opcode = f"matmul.{weight.dtype}.{self.activation}"
+            self._emit(opcode, [*fields, q, *target], [_read(q, PRIVATE, ALL), written])
+        else:
+            read = _read(x, PRIVATE if x.private else ALL, ALL)
+            self._emit(f"matmul.{weight.dtype}", [*fields, x, *target, int(x.private), x.stride], [read, written])
+
+    def quantize(self, x: Buffer, *, out_rows: bool = False) -> Buffer:
+        """x in the activation format; made once for all matmuls that read x."""
+        if x not in self._quantized:
+            panels = (self.max_rows + PANEL - 1) // PANEL + self.n_threads
+            row_bytes = x.cols // 32 * RECORD_BYTES[self.activation]
+            q = Buffer(x.cols, row_bytes, panels * PANEL, "quants", private=True)
+            rows = OUT_ROWS if out_rows else ROWS
+            fields = [x, x.stride, x.cols // 32, q, int(x.private), int(out_rows)]
+            read = _read(x, PRIVATE if x.private else ALL, rows)
+            self._emit(f"quantize.{self.activation}", fields, [read, _write(q, PRIVATE, rows)])
+            self._quantized[x] = q
+        return self._quantized[x]
+
+    def swiglu(self, gate_up: Buffer, cols: int) -> Buffer:
+        """silu(gate) * up from the two halves of a matmul's output."""
+        groups = gate_up.cols // 32
+        out = self.buffer(cols)
+        division = f"{groups} groups"
+        fields = [gate_up, View(gate_up, 16 * groups, cols), gate_up.stride, groups, out, out.stride]
+        self._emit("swiglu", fields, [_read(gate_up, division, ROWS), _write(out, division, ROWS)])
+        return out
+
+    def rope_angles(self, frequencies: npt.NDArray[np.float64], style: str, head_dim: int, factor: float = 1.0) -> Buffer:
+        """Rotation factors of each row's position, scaled by `factor`; `style` is `pairs` or `halves`."""
+        out = self.buffer(2 * head_dim, private=True)
+        fields = [self.constant(frequencies) // 2, out, head_dim, float_bits(factor)]
+        self._emit(f"rope_angles.{style}", fields, [_write(out, PRIVATE, ROWS)])
+        return out
+
+    def rope(self, x: View, angles: Buffer, style: str, head_dim: int) -> None:
+        """Rotate the heads of x in place."""
+        heads = x.cols // head_dim
+        access = [
+            _write(x.buffer, f"{heads} heads", ROWS, x.start, x.start + x.cols),
+            _read(angles, PRIVATE, ROWS),
+        ]
+        self._emit(f"rope.{style}.{head_dim}", [x, x.buffer.stride, heads, angles], access)
+
+    def kv_write(self, keys: View, values: View, head_dim: int) -> int:
+        """Keys and values into the pages; returns the layer's byte offset in a page."""
+        heads = keys.cols // head_dim
+        at = self._page_bytes
+        self._page_bytes += heads * 2 * PAGE * head_dim * KV_BYTES[self.kv]
+        division = f"{heads} heads"
+        access = [_read(v.buffer, division, ROWS, v.start, v.start + v.cols) for v in (keys, values)]
+        access.append(Access(None, True, division, ROWS, at, at + 1))
+        self._emit(f"kv_write.{head_dim}.{self.kv}", [keys, keys.buffer.stride, heads, values, at], access)
+        return at
+
+    def attention(self, q: View, kv_heads: int, head_dim: int, kv_at: int, scale: float) -> Buffer:
+        """softmax(q k * scale) v over the sequence's pages, causal."""
+        heads = q.cols // head_dim
+        variant = f"{head_dim}.{heads // kv_heads}.{self.kv}"
+        scores = Buffer((self.n_ctx + PAGE - 1) // PAGE * PAGE, (self.n_ctx + PAGE - 1) // PAGE * PAGE, heads)
+        out = self.buffer(heads * head_dim)
+        counter = FIRST_COUNTER + COUNTER_WORDS * self._counters
+        self._counters += 1
+        fields = [q, q.buffer.stride, heads, kv_heads, kv_at, float_bits(scale), scores, scores.stride]
+        read = [_read(q.buffer, ALL, ALL, q.start, q.start + q.cols), Access(None, False, ALL, ALL, kv_at, kv_at + 1)]
+        self._emit(f"attention_scores.{variant}", fields, [*read, _write(scores, "pages", PRIVATE)])
+        written = [_read(scores, ALL, PRIVATE), _write(out, "slabs", "units")]
+        self._emit(f"attention.{variant}", [*fields, out, out.stride, counter], [*read, *written])
+        return out
+
+    # ------------------------------------------------------------------------------------------------ assembly
+
+    def _emit(self, opcode: str, fields: Sequence[int | Buffer | View], accesses: Sequence[Access]) -> None:
+        self._instructions.append(Instruction(opcode, tuple(fields), tuple(accesses), self.layer))
+
+    def finish(self, logits: Buffer, vocab_size: int) -> Program:
+        """Place the buffers, derive the barriers, and number the opcodes."""
+        placement = place(self._instructions, logits)
+        masks = barriers(self._instructions, placement.offsets)
+        numbers: dict[str, int] = {}
+        table = np.zeros((len(self._instructions), I_WORDS), np.int64)
+        for row, instruction, mask in zip(table, self._instructions, masks, strict=True):
+            row[I_OPCODE] = numbers.setdefault(instruction.opcode, len(numbers))
+            row[I_BARRIER] = mask
+            row[2 : 2 + len(instruction.fields)] = [_resolve(f, placement.offsets) for f in instruction.fields]
+        return Program(
+            table=table,
+            opcodes=list(numbers),
+            layers=[i.layer for i in self._instructions],
+            max_rows=self.max_rows,
+            max_out=self.max_out,
+            n_threads=self.n_threads,
+            n_ctx=self.n_ctx,
+            floats=placement.floats,
+            quant_bytes=placement.quant_bytes,
+            counters=self._counters,
+            constants=np.concatenate(self._constants) if self._constants else np.zeros(32, np.float32),
+            page_bytes=self._page_bytes,
+            vocab_size=vocab_size,
+            logits=placement.offsets[logits],
+            logits_stride=logits.stride,
+        )
+
+
+def _resolve(value: int | Buffer | View, offsets: dict[Buffer, int]) -> int:
+    if isinstance(value, View):
+        return offsets[value.buffer] + value.start
+    return offsets[value] if isinstance(value, Buffer) else value
+
+
+def _read(buffer: Buffer, one: str, many: str, start: int = 0, stop: int | None = None) -> Access:
+    return Access(buffer, False, one, many, start, buffer.stride if stop is None else stop)
+
+
+def _write(buffer: Buffer, one: str, many: str, start: int = 0, stop: int | None = None) -> Access:
+    return Access(buffer, True, one, many, start, buffer.stride if stop is None else stop)

@@ -1,0 +1,134 @@
+"""What a Program is made of: weights, buffers, instructions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+PRIVATE = "private"  # each thread has a row of its own
+ALL = "all"
+ROWS = "rows"
+OUT_ROWS = "out rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A stored weight tensor: `rows` outputs, `cols` inputs, at byte `offset` from the weights' base address."""
+
+    dtype: str
+    rows: int
+    cols: int
+    offset: int
+
+    @property
+    def groups(self) -> int:
+        """Groups of 16 rows, the last one padded."""
+        return (self.rows + 15) // 16
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Buffer:
+    """A buffer between instructions, compared by identity; its place is chosen when the Program is finished.
+
+    Attributes:
+        cols: columns in use.
+        stride: columns of a row with their padding, which is zero (floats); bytes of a row (quants).
+        rows: rows reserved.
+        space: `floats` or `quants`.
+        private: in one-row batches each thread has its own copy of the row.
+    """
+
+    cols: int
+    stride: int
+    rows: int
+    space: str = "floats"
+    private: bool = False
+
+    @property
+    def size(self) -> int:
+        """Floats, or bytes of quants."""
+        return self.rows * self.stride
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Columns `start` to `start + cols` of a buffer."""
+
+    buffer: Buffer
+    start: int
+    cols: int
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One buffer that an instruction touches, and how threads divide it.
+
+    Attributes:
+        buffer: which one; None stands for keys and values at byte `start` of a page.
+        writes: whether it is written.
+        one: division in one-row batches; `private`, `all`, or a name: equal names are equal divisions.
+        many: division in larger batches.
+        start, stop: columns touched.
+    """
+
+    buffer: Buffer | None
+    writes: bool
+    one: str
+    many: str
+    start: int
+    stop: int
+
+    def division(self, mode: int) -> str:
+        """The division in one-row (0) or larger (1) batches."""
+        return self.many if mode else self.one
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An opcode, its fields 2 to 13 (buffers and views stand for their offsets), and what it touches."""
+
+    opcode: str
+    fields: tuple[int | Buffer | View, ...]
+    accesses: tuple[Access, ...]
+    layer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A lowered model, ready to be linked.
+
+    Attributes:
+        table: int64 (instructions, 16).
+        opcodes: names by opcode number.
+        layers: the layer of each instruction, -1 outside.
+        max_rows: rows in the largest batch.
+        max_out: rows of logits in the largest batch.
+        n_threads: size of the team it was lowered for.
+        n_ctx: longest sequence.
+        floats: size of FLOATS.
+        quant_bytes: size of QUANTS.
+        counters: attention counters in CONTROL.
+        constants: contents of CONSTANTS.
+        page_bytes: keys and values of all layers for one page of positions.
+        vocab_size: columns of the logits in use.
+        logits: float index of the logits in FLOATS, `max_out` rows.
+        logits_stride: floats from one row of logits to the next.
+    """
+
+    table: npt.NDArray[np.int64]
+    opcodes: list[str]
+    layers: list[int]
+    max_rows: int
+    max_out: int
+    n_threads: int
+    n_ctx: int
+    floats: int
+    quant_bytes: int
+    counters: int
+    constants: npt.NDArray[np.float32]
+    page_bytes: int
+    vocab_size: int
+    logits: int
+    logits_stride: int

@@ -1,0 +1,92 @@
+"""From what a user calls a model (a name in the store, or a path) to a `.modelc` file."""
+
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
+
+from modelc.errors import NotFoundError, did_you_mean
+from modelc.file_lock import file_lock
+from modelc.settings import cache_folder
+from modelc.store import SUFFIX, Store, name_from
+from modelc.version import __version__
+
+SPLIT_NAME = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
+
+
+def find_model(reference: str, store: Store) -> Path:
+    """Return the file that `reference` means: `name` or `name:version` in the store, else a path.
+
+    Raises:
+        NotFoundError: neither; names the nearest model or file.
+    """
+    path = Path(reference).expanduser()
+    try:
+        return store.find(reference)
+    except NotFoundError as error:
+        if reference and path.exists():
+            return path
+        if path.parent != Path() or path.suffix:  # meant as a path
+            raise _no_such_file(path, store) from None
+        raise error from None
+
+
+def as_modelc(path: Path, progress: Callable[[int, int, str], None] | None = None) -> Path:
+    """Return `path` if it is a `.modelc` file, else the file that it is packed into, in the cache.
+
+    A weights file is packed again when its size or time has changed; what was packed from it before is deleted.
+
+    Args:
+        path: a `.modelc` or weights file.
+        progress: called with done bytes, total bytes and a label.
+
+    Raises:
+        BadFileError: the weights cannot be read.
+        WriteError: the cache cannot be written.
+    """
+    if path.suffix == SUFFIX:
+        return path
+    from modelc.packing import pack
+
+    folder = cache_folder() / "packed"
+    folder.mkdir(parents=True, exist_ok=True)
+    place = blake2b(str(path.resolve()).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+    state = blake2b(repr((__version__, [_state(part) for part in parts_of(path)])).encode(), digest_size=8).hexdigest()
+    packed = folder / f"{place}-{state}{SUFFIX}"
+    with file_lock(folder / f"{place}.lock"):
+        if not packed.exists():
+            pack(path, packed, name=name_from(stem_of(path)), progress=progress)
+            for older in folder.glob(f"{place}-*{SUFFIX}"):
+                if older != packed:
+                    older.unlink(missing_ok=True)
+    return packed
+
+
+def stem_of(path: Path) -> str:
+    """Return a file's name without its suffix and without the numbers of a split file."""
+    match = SPLIT_NAME.fullmatch(path.stem)
+    return match["stem"] if match else path.stem
+
+
+def parts_of(path: Path) -> list[Path]:
+    """Return the file itself, or all parts of a split one, sorted."""
+    match = SPLIT_NAME.fullmatch(path.stem)
+    if match is None:
+        return [path]
+    name = re.compile(rf"{re.escape(match['stem'])}-\d{{5}}-of-{match['count']}{re.escape(path.suffix)}", re.DOTALL)
+    return sorted(part for part in path.parent.iterdir() if name.fullmatch(part.name))
+
+
+def _no_such_file(path: Path, store: Store) -> NotFoundError:
+    names = [model.name for model in store.models()]
+    try:
+        names += [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return NotFoundError("no such file or model", path=path, hint="check the path")
+    hint = did_you_mean(path.name, names) or "check the path, or see `modelc list`"
+    return NotFoundError("no such file or model", path=path, hint=hint)
+
+
+def _state(path: Path) -> tuple[str, int, int]:
+    found = path.stat()
+    return path.name, found.st_size, found.st_mtime_ns

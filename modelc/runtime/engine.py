@@ -1,0 +1,145 @@
+"""The engine: a linked Program with its memory and its thread team; turns a batch of rows into logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from modelc.kernels import env
+from modelc.kernels.executor import COUNTER_WORDS, FIRST_COUNTER
+from modelc.kernels.objects import ObjectCache, Progress, python_function
+from modelc.program import Program
+from modelc.runtime.memory import allocate
+from modelc.runtime.team import Team
+
+SPINS = 20000  # polls at a barrier before a thread offers its core, about 0.5 ms
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Consecutive positions of one sequence.
+
+    Attributes:
+        slot: the sequence's row in the page table.
+        position: of the first token.
+        tokens: one a row.
+        outputs: how many of the last rows' logits are wanted.
+    """
+
+    slot: int
+    position: int
+    tokens: Sequence[int]
+    outputs: int
+
+
+class Engine:
+    """Runs batches. Not thread-safe: one thread owns it.
+
+    Args:
+        program: what to run.
+        weights: address that the program's weight offsets count from.
+        n_slots: sequences that may have pages at the same time.
+        n_pages: pages of keys and values.
+        objects: where compiled opcodes come from.
+        progress: told about each opcode that has to be compiled.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        weights: int,
+        n_slots: int,
+        n_pages: int,
+        objects: ObjectCache,
+        progress: Progress | None = None,
+    ) -> None:
+        self.program = program
+        self.n_slots = n_slots
+        names = [*program.opcodes, "execute", "worker"]
+        addresses = objects.addresses(names, progress)
+        self._table = allocate(program.table.size, np.int64).reshape(program.table.shape)
+        self._table[:] = program.table
+        self._table[:, env.I_ADDRESS] = [addresses[program.opcodes[n]] for n in program.table[:, env.I_OPCODE]]
+
+        pages_per_slot = (program.n_ctx + env.PAGE - 1) // env.PAGE
+        scratch_floats = 8 * max(pages_per_slot * env.PAGE, 256)
+        self._floats = allocate(program.floats + 256, np.float32)
+        self._quants = allocate(program.quant_bytes + 256, np.uint8)
+        self._scratch = allocate(scratch_floats * program.n_threads + 256, np.float32)
+        self._kv = allocate(n_pages * program.page_bytes, np.uint8)
+        self._constants = allocate(program.constants.size, np.float32)
+        self._constants[:] = program.constants
+        self._tokens, self._positions, self._slots = (allocate(program.max_rows, np.int64) for _ in range(3))
+        self._units = allocate(2 * program.max_rows, np.int64)
+        self._out_rows = allocate(program.max_out, np.int64)
+        self.pages = allocate(n_slots * pages_per_slot, np.int64).reshape(n_slots, pages_per_slot)
+        self._control = allocate(FIRST_COUNTER + COUNTER_WORDS * (program.counters + 1), np.int64)
+        self._cycles = allocate(len(program.table), np.int64)
+        self._env = allocate(env.N_ENV, np.int64)
+        self._env[env.WEIGHTS] = weights
+        for slot, array in (
+            (env.CONSTANTS, self._constants),
+            (env.FLOATS, self._floats),
+            (env.QUANTS, self._quants),
+            (env.SCRATCH, self._scratch),
+            (env.KV, self._kv),
+            (env.TOKENS, self._tokens),
+            (env.POSITIONS, self._positions),
+            (env.SLOTS, self._slots),
+            (env.PAGES, self.pages),
+            (env.UNITS, self._units),
+            (env.OUT_ROWS, self._out_rows),
+            (env.CONTROL, self._control),
+        ):
+            self._env[slot] = array.ctypes.data
+        self._env[env.PAGES_PER_SLOT] = pages_per_slot
+        self._env[env.PAGE_BYTES] = program.page_bytes
+        self._env[env.SCRATCH_FLOATS] = scratch_floats
+        self._env[env.SPINS] = SPINS
+        execute = python_function(addresses["execute"], 6, 1)
+        worker = python_function(addresses["worker"], 7, 2)
+        self._team = Team(self._table, self._env, self._control, execute, worker, program.n_threads)
+
+    def run(self, batch: Sequence[Rows]) -> npt.NDArray[np.float32]:
+        """Logits of the wanted rows, in order: float32 (wanted, vocab_size), a view valid until the next call.
+
+        The pages of each slot up to its last position must be set in `pages`; token ids and positions must be in range.
+        """
+        n = n_out = n_units = 0
+        for rows in batch:
+            count = len(rows.tokens)
+            self._tokens[n : n + count] = rows.tokens
+            self._positions[n : n + count] = np.arange(rows.position, rows.position + count)
+            self._slots[n : n + count] = rows.slot
+            for first in range(0, count, env.PANEL):
+                self._units[2 * n_units] = n + first
+                self._units[2 * n_units + 1] = min(env.PANEL, count - first)
+                n_units += 1
+            self._out_rows[n_out : n_out + rows.outputs] = np.arange(n + count - rows.outputs, n + count)
+            n += count
+            n_out += rows.outputs
+        assert 0 < n <= self.program.max_rows, "a batch has 1 to max_rows rows"
+        self._env[env.N_ROWS], self._env[env.N_UNITS], self._env[env.N_OUT] = n, n_units, n_out
+        self._team.run()
+        p = self.program
+        logits = self._floats[p.logits : p.logits + n_out * p.logits_stride]
+        return logits.reshape(n_out, p.logits_stride)[:, : p.vocab_size]
+
+    def copy_page(self, source: int, target: int) -> None:
+        """Copy a page's keys and values, of all layers."""
+        size = self.program.page_bytes
+        self._kv[target * size : (target + 1) * size] = self._kv[source * size : (source + 1) * size]
+
+    def profile(self, enabled: bool) -> npt.NDArray[np.int64]:
+        """Turn cycle counts of each instruction on (from zero) or off; returns the counts so far."""
+        counts = self._cycles.copy()
+        self._cycles[:] = 0
+        self._env[env.PROFILE] = self._cycles.ctypes.data if enabled else 0
+        return counts
+
+    def close(self) -> None:
+        """End the team's threads."""
+        self._team.close()

@@ -1,0 +1,255 @@
+"""A loaded language model: what the library's users, the command line and the server hold."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator, Mapping, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelc.errors import BadInputError
+from modelc.formats import open_model
+from modelc.ir import Model
+from modelc.kernels.env import PAGE
+from modelc.kernels.objects import ObjectCache, Progress, python_function
+from modelc.models import lower
+from modelc.program import Builder
+from modelc.runtime.engine import Engine, Rows
+from modelc.runtime.generation import Chunk, Generation, Request, Sink
+from modelc.runtime.memory import physical_bytes
+from modelc.runtime.pages import PagePool
+from modelc.runtime.sampler import Sampler, Workspace
+from modelc.runtime.sampling import Sampling
+from modelc.runtime.scheduler import Scheduler
+from modelc.runtime.threads import default_threads
+from modelc.text import ChatTemplate, Tokenizer, load_tokenizer
+
+MAX_ROWS = 512  # rows of a prompt in one step
+MAX_OUT = 64
+MAX_SLOTS = 64  # sequences at the same time
+KV_SHARE = 4  # keys and values may fill one part in this many of the memory
+ACTIVATIONS = {"int8": "a8", "int16": "a16"}
+KV_TYPES = ("f16", "f32")
+
+
+def load(
+    path: str | PathLike[str],
+    threads: int | None = None,
+    activations: str = "int8",
+    kv: str | None = None,
+    max_context: int | None = None,
+    progress: Progress | None = None,
+) -> LanguageModel:
+    """Load a model for inference.
+
+    Args:
+        path: A `.modelc`, used in place, or another weights file, repacked in memory.
+        threads: Size of the team; None takes the physical cores that the process may use.
+        activations: What block-quantized weights are multiplied with: `int8`, or `int16` (slower, nearly exact).
+        kv: Element type of keys and values: `f16` (None) or `f32`.
+        max_context: Longest sequence, if shorter than the model's own.
+        progress: Told (done, total, name) about each opcode that has to be compiled.
+
+    Raises:
+        BadFileError, UnsupportedError: The file, or what it asks for, cannot be run.
+        BadInputError: An argument is out of range.
+    """
+    if activations not in ACTIVATIONS:
+        raise BadInputError("unknown activations", param="activations", expected="int8 or int16", got=activations)
+    if kv is not None and kv not in KV_TYPES:
+        raise BadInputError("unknown type of keys and values", param="kv", expected="f16 or f32", got=kv)
+    if threads is not None and not 1 <= threads <= 256:
+        raise BadInputError("out of range", param="threads", expected="1 to 256", got=threads)
+    if max_context is not None and max_context < 1:
+        raise BadInputError("out of range", param="max_context", expected="1 or more", got=max_context)
+    model = open_model(path)
+    n_threads = threads or default_threads()
+    return LanguageModel(model, n_threads, ACTIVATIONS[activations], kv or "f16", max_context, progress)
+
+
+class LanguageModel:
+    """A model that answers. Made by `load`; thread-safe; close it, or use it as a context manager.
+
+    Attributes:
+        name: for users.
+        architecture: `llama`, …
+        tokenizer: its tokenizer.
+        chat_template: the Jinja2 source, None when it has none.
+        n_ctx: longest sequence.
+        vocab_size: number of tokens.
+        n_threads: size of the team.
+        total_params: elements of all tensors.
+        total_bytes: bytes of all tensors in the source's layout.
+        tensor_names: ascending.
+    """
+
+    def __init__(
+        self, model: Model, n_threads: int, activation: str, kv: str, max_context: int | None, progress: Progress | None
+    ) -> None:
+        self.name = model.name
+        self.architecture = model.architecture
+        self.n_threads = n_threads
+        self.total_params = model.total_params
+        self.total_bytes = model.total_bytes
+        self.tensor_names = list(model.tensors)
+        lowered = lower(model)
+        self.tokenizer: Tokenizer = load_tokenizer(model.metadata)
+        template = model.metadata.get("tokenizer.chat_template")
+        self.chat_template = template if isinstance(template, str) else None
+        self._template = ChatTemplate(self.chat_template)
+        self.n_ctx = min(lowered.config.n_ctx, max_context or lowered.config.n_ctx)
+        self.vocab_size = lowered.config.vocab_size
+        builder = Builder(min(MAX_ROWS, max(self.n_ctx, 2)), MAX_OUT, n_threads, self.n_ctx, activation, kv)
+        program = lowered.program(builder)
+        n_pages = _page_budget(program.page_bytes, self.n_ctx)
+        objects = ObjectCache()
+        names = [*program.opcodes, "execute", "worker", "sample"]
+        sample = objects.addresses(names, progress)["sample"]
+        self._engine = Engine(program, lowered.weights.base, MAX_SLOTS, n_pages, objects)
+        self._workspace = Workspace(python_function(sample, 1, 1), self.vocab_size)
+        self._weights = lowered.weights  # keeps the file mapped
+        self._scheduler = Scheduler(self._engine, n_pages)
+
+    # --------------------------------------------------------------------------------------------------- answers
+
+    def submit(self, prompt_ids: Sequence[int], sampling: Sampling, sink: Sink) -> Generation:
+        """Start an answer; `sink` gets its chunks from another thread, the last one with a finish reason.
+
+        Raises:
+            BadInputError: the prompt is empty, too long, or has tokens outside the vocabulary; or `sampling` is out of range.
+        """
+        sampling.check(self.vocab_size)
+        prompt = list(prompt_ids)
+        self._check_prompt(prompt)
+        if len(prompt) >= self.n_ctx:
+            raise BadInputError(
+                "the prompt is longer than the context",
+                param="prompt",
+                expected=f"at most {self.n_ctx - 1} tokens",
+                got=f"{len(prompt)} tokens",
+                hint="shorten it",
+            )
+        request = Request(prompt, sampling, Sampler(self._workspace, sampling, prompt), self.tokenizer, sink)
+        if sampling.max_tokens == 0:
+            request.finish(Chunk("", (), "length"))
+        else:
+            self._scheduler.submit(request)
+        return request.generation
+
+    def stream(self, prompt: str | Sequence[int], **sampling: Any) -> Iterator[str]:
+        """The answer to `prompt`, piece by piece; keywords are the fields of `Sampling`. Closing the iterator stops it."""
+        ids = self.tokenize(prompt, parse_special=True) if isinstance(prompt, str) else prompt
+        chunks: queue.SimpleQueue[Chunk] = queue.SimpleQueue()
+        generation = self.submit(ids, Sampling(**sampling), chunks.put)
+        try:
+            while True:
+                chunk = chunks.get()
+                if chunk.text:
+                    yield chunk.text
+                if chunk.finish_reason is not None:
+                    if generation.error is not None:
+                        raise generation.error
+                    return
+        finally:
+            generation.cancel()
+
+    def generate(self, prompt: str | Sequence[int], **sampling: Any) -> str:
+        """The answer to `prompt`; keywords are the fields of `Sampling`."""
+        return "".join(self.stream(prompt, **sampling))
+
+    def chat(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> str:
+        """The assistant's next message."""
+        return self.generate(self.chat_prompt_ids(messages), **sampling)
+
+    def chat_prompt_ids(
+        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] | None = None, **variables: Any
+    ) -> list[int]:
+        """Tokens of a conversation by the model's chat template, ready for the assistant's answer; BOS once at most."""
+        tokenizer = self.tokenizer
+        text = self._template.render(
+            messages, tools=tools, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token, **variables
+        )
+        ids = tokenizer.encode(text, add_special=True, parse_special=True)
+        if tokenizer.bos_id is not None and ids[:2] == [tokenizer.bos_id] * 2:
+            del ids[0]  # the template wrote it too
+        return ids
+
+    # -------------------------------------------------------------------------------------------------- numbers
+
+    def logits(self, ids: Sequence[int]) -> npt.NDArray[np.float32]:
+        """Logits after each token, float32 (len(ids), vocab_size).
+
+        Raises:
+            BadInputError: no tokens, too many, or one outside the vocabulary.
+        """
+        tokens = list(ids)
+        self._check_prompt(tokens)
+        if len(tokens) > self.n_ctx:
+            raise BadInputError("too many tokens", param="ids", expected=f"at most {self.n_ctx}", got=len(tokens))
+        return self._scheduler.call(lambda engine, pool: _all_logits(engine, pool, tokens))
+
+    def tokenize(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        """Token ids of `text`."""
+        return self.tokenizer.encode(text, add_special=add_special, parse_special=parse_special)
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        """Text of token ids; those outside the vocabulary are skipped."""
+        return self.tokenizer.decode(ids)
+
+    def _check_prompt(self, tokens: Sequence[int]) -> None:
+        if not tokens:
+            raise BadInputError("the prompt is empty", param="prompt", expected="at least one token")
+        wrong = next((t for t in tokens if not 0 <= t < self.vocab_size), None)
+        if wrong is not None:
+            raise BadInputError("no such token", param="prompt", expected=f"ids below {self.vocab_size}", got=wrong)
+
+    # ------------------------------------------------------------------------------------------------- lifetime
+
+    def close(self) -> None:
+        """End all requests and free what the model holds."""
+        self._scheduler.close()
+
+    def __enter__(self) -> LanguageModel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _page_budget(page_bytes: int, n_ctx: int) -> int:
+    """Pages for as many full sequences as there are slots, within the share of memory; at least one sequence."""
+    a_sequence = (n_ctx + PAGE - 1) // PAGE
+    affordable = physical_bytes() // KV_SHARE // max(page_bytes, 1)
+    if affordable < a_sequence:
+        raise BadInputError(
+            "keys and values of one sequence do not fit into memory",
+            param="max_context",
+            expected=f"at most {affordable * PAGE} positions",
+            got=n_ctx,
+            hint="lower --max-context",
+        )
+    return min(MAX_SLOTS * a_sequence, affordable)
+
+
+def _all_logits(engine: Engine, pool: PagePool, tokens: list[int]) -> npt.NDArray[np.float32]:
+    """Logits of every position, computed in the last slot with pages of its own."""
+    n = len(tokens)
+    out = np.empty((n, engine.program.vocab_size), np.float32)
+    pages = [pool.take() for _ in range((n + PAGE - 1) // PAGE)]
+    try:
+        slot = engine.n_slots - 1
+        engine.pages[slot, : len(pages)] = pages
+        step = min(engine.program.max_out, engine.program.max_rows)
+        for i in range(0, n, step):
+            rows = Rows(slot, i, tokens[i : i + step], min(step, n - i))
+            out[i : i + step] = engine.run([rows])
+    finally:
+        for page in pages:
+            pool.give(page)
+    return out

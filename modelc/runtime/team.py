@@ -1,0 +1,89 @@
+"""The thread team that runs a linked Program.
+
+Members enter the compiled `worker` once and meet the caller at barriers inside it; Python is not involved while there is work.
+After a while without work a member comes back and parks on a semaphore, so that an idle server uses no processor time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from modelc.kernels.executor import FIRST_COUNTER, STEP, STOP
+
+Compiled = Callable[..., tuple[int, ...]]
+
+
+class Team:
+    """`n_threads` threads (the caller is the first) that execute one program over one environment.
+
+    Args:
+        table: int64 (instructions, 16), linked.
+        environment: int64 (N_ENV,).
+        control: int64, the team's counters.
+        execute: compiled `execute`.
+        worker: compiled `worker`.
+        n_threads: size of the team.
+    """
+
+    def __init__(
+        self,
+        table: npt.NDArray[np.int64],
+        environment: npt.NDArray[np.int64],
+        control: npt.NDArray[np.int64],
+        execute: Compiled,
+        worker: Compiled,
+        n_threads: int,
+    ) -> None:
+        self._arguments = (table.ctypes.data, len(table), environment.ctypes.data)
+        self._kept_alive: tuple[Any, ...] = (table, environment)
+        self._control = control
+        self._execute = execute
+        self._worker = worker
+        self._n_threads = n_threads
+        self._generation = 0
+        self._parked = [False] * n_threads
+        self._wake = [threading.Semaphore(0) for _ in range(n_threads)]
+        self._members = [
+            threading.Thread(target=self._serve, args=(tid,), name=f"modelc-{tid}", daemon=True)
+            for tid in range(1, n_threads)
+        ]
+        for member in self._members:
+            member.start()
+
+    def run(self) -> None:
+        """Execute the program once for the batch in the environment; returns when all threads are done."""
+        self._control[FIRST_COUNTER:] = 0
+        if self._members:
+            self._control[STEP] += 1
+            for tid in range(1, self._n_threads):
+                if self._parked[tid]:
+                    self._parked[tid] = False
+                    self._wake[tid].release()
+        (self._generation,) = self._execute(*self._arguments, 0, self._n_threads, self._generation)
+
+    def close(self) -> None:
+        """End the members; the team must be idle."""
+        self._control[STOP] = 1
+        self._control[STEP] += 1
+        for tid in range(1, self._n_threads):
+            self._wake[tid].release()
+        for member in self._members:
+            member.join()
+        self._members = []
+
+    def _serve(self, tid: int) -> None:
+        step = generation = 0
+        while True:
+            step, generation = self._worker(*self._arguments, tid, self._n_threads, step, generation)
+            if step < 0:
+                return
+            # The order matters: say that we park, then look once more, or a step begun in between would be missed.
+            self._parked[tid] = True
+            if self._control[STEP] == step:
+                self._wake[tid].acquire()
+            self._parked[tid] = False

@@ -1,0 +1,121 @@
+"""What a model file says about itself, found without reading its weights: for `inspect` and `list`."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, Protocol
+
+from modelc import formats
+from modelc.dtypes import DType
+from modelc.ir import JSON
+from modelc.resolve import parts_of
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSummary:
+    """One tensor."""
+
+    name: str
+    dtype: str  # "f32", "q4_1", …
+    shape: tuple[int, ...]  # outermost dimension first
+    parameters: int  # logical elements
+    bytes: int  # size in the source's own layout
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One model file."""
+
+    path: str
+    name: str
+    architecture: str
+    format: str  # of the file: "gguf", "modelc", …
+    source_format: str  # of the file that the model was first read from
+    compression: str  # "none" or "zstd"
+    quantization: str  # the type of most parameters
+    parameters: int  # logical elements of all tensors
+    total_bytes: int  # size of all tensors in the source's own layout
+    file_bytes: int  # of the file, or of all parts of a split one
+    tensors: tuple[TensorSummary, ...]  # sorted by name
+    metadata: dict[str, JSON]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as values of strict JSON: NaN and infinities become strings."""
+        return {**asdict(self), "metadata": _strict(self.metadata)}
+
+
+class _Described(Protocol):
+    """What tensors of the IR and rows of a `.modelc` header have in common."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+def inspect(path: str | Path) -> Summary:
+    """Summarise a model file of any format that modelc reads.
+
+    Raises:
+        NotFoundError: no such file.
+        BadFileError: the file is damaged, or of no known format.
+        UnsupportedError: the format, its version or a tensor type is not supported.
+    """
+    path = Path(path)
+    format = formats.detect(path)
+    if format == "modelc":
+        header = formats.modelc.read_header(path)
+        return _summary(path, format, header, header.entries, header.compression)
+    model = formats.open_model(path, format)
+    return _summary(path, format, model, model.tensors.values(), "none")
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def architecture(self) -> str: ...
+    @property
+    def source_format(self) -> str: ...
+    @property
+    def metadata(self) -> dict[str, JSON]: ...
+
+
+def _summary(path: Path, format: str, model: _Named, described: Iterable[_Described], compression: str) -> Summary:
+    tensors = tuple(
+        TensorSummary(t.name, t.dtype.name, t.shape, prod(t.shape), t.dtype.nbytes(t.shape)) for t in described
+    )
+    n_params: Counter[str] = Counter()
+    for tensor in tensors:
+        n_params[tensor.dtype] += tensor.parameters
+    return Summary(
+        path=str(path),
+        name=model.name,
+        architecture=model.architecture,
+        format=format,
+        source_format=model.source_format,
+        compression=compression,
+        quantization=max(n_params, key=lambda dtype: (n_params[dtype], dtype), default="none"),
+        parameters=n_params.total(),
+        total_bytes=sum(tensor.bytes for tensor in tensors),
+        file_bytes=sum(part.stat().st_size for part in parts_of(path)),
+        tensors=tensors,
+        metadata=model.metadata,
+    )
+
+
+def _strict(value: JSON) -> JSON:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        return [_strict(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    return value

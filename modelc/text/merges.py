@@ -1,0 +1,96 @@
+"""Byte-pair merging: the pair with the best rank first, the leftmost of equals, in O(n log n)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+
+_LOW = (1 << 32) - 1
+_GONE = -1
+
+
+class Merges:
+    """The merges of one vocabulary, over symbols.
+
+    A symbol is a token id, or a number from `n_tokens` up for a text that is no token (a merge may pass through one).
+
+    Args:
+        tokens: Id of each text that merging may give.
+        n_tokens: Size of the vocabulary.
+        merges: `"left right"`, best first; what is not of that form is skipped.
+    """
+
+    def __init__(self, tokens: Mapping[str, int], n_tokens: int, merges: Iterable[str]) -> None:
+        self._symbols = dict(tokens)
+        self._n_tokens = n_tokens
+        self._between: list[str] = []
+        self._merged: list[int] = []
+        self._ranks: dict[int, int] = {}
+        symbols, ranks, merged = self._symbols, self._ranks, self._merged
+        for merge in merges:
+            left, _, right = merge.partition(" ")
+            if not left or not right:
+                continue
+            try:
+                pair = symbols[left] << 32 | symbols[right]
+                whole = symbols[left + right]
+            except KeyError:
+                pair = self.symbol(left) << 32 | self.symbol(right)
+                whole = self.symbol(left + right)
+            if pair not in ranks:
+                ranks[pair] = len(merged)
+                merged.append(whole)
+
+    def symbol(self, text: str) -> int:
+        """The symbol for `text`: its token, or a number that stands for it from now on."""
+        known = self._symbols.get(text)
+        if known is None:
+            known = self._symbols[text] = self._n_tokens + len(self._between)
+            self._between.append(text)
+        return known
+
+    def text(self, symbol: int) -> str:
+        """The text of a symbol that is no token."""
+        return self._between[symbol - self._n_tokens]
+
+    def apply(self, symbols: list[int]) -> list[int]:
+        """Merge until no pair of neighbours has a rank.
+
+        Args:
+            symbols: The symbols of one word, a byte each; overwritten.
+
+        Returns:
+            The symbols that are left.
+        """
+        ranks, merged, n = self._ranks, self._merged, len(symbols)
+        # One number for rank and place: compares fast, and equal ranks go by place.
+        queue = [
+            ranks[pair] << 32 | at
+            for at, pair in enumerate(left << 32 | right for left, right in pairwise(symbols))
+            if pair in ranks
+        ]
+        heapify(queue)
+        after = list(range(1, n + 1))
+        before = list(range(-1, n - 1))
+        while queue:
+            entry = heappop(queue)
+            at, rank = entry & _LOW, entry >> 32
+            right = after[at]
+            # An entry is stale when a side of its pair has been merged away or has grown since.
+            if right == n or symbols[at] == _GONE or ranks.get(symbols[at] << 32 | symbols[right]) != rank:
+                continue
+            symbols[at] = whole = merged[rank]
+            symbols[right] = _GONE
+            beyond = after[at] = after[right]
+            if beyond < n:
+                before[beyond] = at
+                follows = ranks.get(whole << 32 | symbols[beyond])
+                if follows is not None:
+                    heappush(queue, follows << 32 | at)
+            ahead = before[at]
+            if ahead >= 0:
+                leads = ranks.get(symbols[ahead] << 32 | whole)
+                if leads is not None:
+                    heappush(queue, leads << 32 | ahead)
+        return [symbol for symbol in symbols if symbol != _GONE]

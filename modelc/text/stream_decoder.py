@@ -1,0 +1,33 @@
+"""Text of a generation, a token at a time, without ever splitting a character."""
+
+from __future__ import annotations
+
+import codecs
+
+from modelc.text.tokenizer import Tokenizer
+
+
+class StreamDecoder:
+    """Decodes tokens as they come; the texts joined are `tokenizer.decode` of all of them.
+
+    Args:
+        tokenizer: Gives the bytes of each token.
+        skip_special: Leave control tokens out.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, skip_special: bool = False) -> None:
+        self._tokenizer = tokenizer
+        self._skipped = tokenizer.special_ids if skip_special else frozenset[int]()
+        self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def push(self, token: int) -> str:
+        """Add a token; returns the characters that are now complete (none, or several)."""
+        if token in self._skipped:
+            return ""
+        return self._utf8.decode(self._tokenizer.token_bytes(token))
+
+    def flush(self) -> str:
+        """End the text; returns U+FFFD for a character that was begun and not finished, and starts anew."""
+        rest = self._utf8.decode(b"", final=True)
+        self._utf8.reset()
+        return rest

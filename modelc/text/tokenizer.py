@@ -1,0 +1,109 @@
+"""What every tokenizer can do, and the choice of one for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
+
+from modelc.errors import BadFileError, UnsupportedError
+from modelc.text.bpe import BpeTokenizer
+
+
+class Tokenizer(Protocol):
+    """Text to token ids and back."""
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens."""
+
+    @property
+    def bos_id(self) -> int | None:
+        """Beginning of text."""
+
+    @property
+    def eos_id(self) -> int | None:
+        """End of text."""
+
+    @property
+    def pad_id(self) -> int | None:
+        """Padding."""
+
+    @property
+    def bos_token(self) -> str:
+        """Text of BOS, empty when there is none."""
+
+    @property
+    def eos_token(self) -> str:
+        """Text of EOS, empty when there is none."""
+
+    @property
+    def eog_ids(self) -> frozenset[int]:
+        """Every token that ends a generation."""
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Control tokens: recognised in text on request only."""
+
+    @property
+    def add_bos(self) -> bool:
+        """Whether `encode` puts BOS in front."""
+
+    def encode(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        """Token ids of `text`, with BOS and EOS as the model wants them if `add_special`."""
+
+    def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
+        """Text of `ids`; ids outside the vocabulary are skipped."""
+
+    def decode_bytes(self, ids: Iterable[int], skip_special: bool = False) -> bytes:
+        """Bytes of `ids`; ids outside the vocabulary are skipped."""
+
+    def token_bytes(self, token: int) -> bytes:
+        """Bytes that one token stands for."""
+
+
+_BY_MODEL: dict[str, Callable[[Mapping[str, Any]], Tokenizer]] = {"gpt2": BpeTokenizer.from_gguf}
+_NO_TOKENIZER = frozenset({"none", "no_vocab"})
+
+
+def load_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
+    """The tokenizer that a model's metadata describe.
+
+    Args:
+        metadata: The model's keys as its file has them, arrays as lists.
+
+    Returns:
+        The bytes as tokens (`BpeTokenizer.byte_fallback`) for a model without a tokenizer.
+
+    Raises:
+        BadFileError: The tokenizer's keys are incomplete or contradict each other.
+        UnsupportedError: The tokenizer is of a kind that modelc does not have.
+    """
+    keys = tokenizer_metadata(metadata)
+    model = keys.get("tokenizer.ggml.model")
+    if model in _NO_TOKENIZER or (model is None and "tokenizer.ggml.tokens" not in keys):
+        return BpeTokenizer.byte_fallback()
+    if not isinstance(model, str):
+        raise BadFileError("tokenizer.ggml.model is missing or is no text", expected="a name", got=model)
+    load = _BY_MODEL.get(model)
+    if load is None:
+        raise UnsupportedError(
+            "this tokenizer is not supported", got=f"tokenizer.ggml.model '{model}'", expected=" or ".join(_BY_MODEL)
+        )
+    return load(keys)
+
+
+def tokenizer_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of a model that concern its tokenizer, `tokenizer.ggml.vocab` of early files under today's name."""
+    keys = {key: value for key, value in metadata.items() if key.startswith("tokenizer.")}
+    early = keys.pop("tokenizer.ggml.vocab", None)
+    if early is not None:
+        keys.setdefault("tokenizer.ggml.tokens", early)
+    return keys
+
+
+def encode_prompt(tokenizer: Tokenizer, prompt: str) -> list[int]:
+    """Token ids of a prompt that a chat template made: its control tokens recognised, BOS once, no EOS at the end."""
+    ids = tokenizer.encode(prompt, add_special=False, parse_special=True)
+    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
+        ids.insert(0, tokenizer.bos_id)
+    return ids

@@ -1,0 +1,164 @@
+"""A model that answers without computing, and clients of servers that serve it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from modelc.api.address import bind_listener, url_of
+from modelc.api.app import create_app
+from modelc.api.http_loop import run_until
+from modelc.api.options import ServeOptions
+from modelc.api.state import ServerState
+from modelc.errors import BadFileError, BadInputError, ModelcError
+from modelc.runtime import Chunk, Sampling
+
+BOS_ID = 256
+FRESH_SEED = 4242
+
+
+class FakeGeneration:
+    """What `submit` returns; `produced` counts the tokens that were made."""
+
+    def __init__(self, n_prompt: int, seed: int, sampling: Sampling) -> None:
+        self.prompt_tokens = n_prompt
+        self.cached_tokens = 1
+        self.completion_tokens = 0
+        self.seed = seed
+        self.sampling = sampling
+        self.finish_reason: str | None = None
+        self.error: ModelcError | None = None
+        self.cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+@dataclass
+class FakeModel:
+    """Says its pieces, one token each; tokens of texts are their bytes, and 256 is BOS (`<s>`)."""
+
+    pieces: Sequence[str] = ("The", " capital", "", " is Pärïs", ".")  # "" as while a character is incomplete
+    delay_s: float = 0.0
+    prefill_s: float = 0.0
+    fail_after: int | None = None
+    name: str = "fake/model"
+    n_ctx: int = 300
+    architecture: str = "llama"
+    chat_template: str | None = "{{ messages }}"
+    vocab_size: int = 257
+    total_params: int = 10
+    total_bytes: int = 20
+    n_threads: int = 1
+    tensor_names: list[str] = field(default_factory=lambda: ["a.weight", "b.weight"])
+    tokenizer: Any = field(default_factory=lambda: SimpleNamespace(bos_id=BOS_ID))
+    prompts: list[list[int]] = field(default_factory=list)
+    messages: list[list[dict[str, str]]] = field(default_factory=list)
+    generations: list[FakeGeneration] = field(default_factory=list)
+    closed: bool = False
+
+    def tokenize(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        parts = text.split("<s>") if parse_special else [text]
+        ids = list(parts[0].encode())
+        for part in parts[1:]:
+            ids += [BOS_ID, *part.encode()]
+        return [BOS_ID, *ids] if add_special else ids
+
+    def detokenize(self, ids: Sequence[int]) -> str:
+        return bytes(i for i in ids if i < BOS_ID).decode(errors="replace")
+
+    def chat_prompt_ids(self, messages: list[dict[str, str]], tools: object = None) -> list[int]:
+        self.messages.append(messages)
+        if any(message["role"] == "martian" for message in messages):
+            raise BadInputError("the chat template refuses the messages", param="messages")
+        if any(message["content"] == "explode" for message in messages):
+            raise ZeroDivisionError("a fault in the program")
+        return self.tokenize("".join(f"{m['role']}: {m['content']}\n" for m in messages))
+
+    def submit(self, prompt_ids: Sequence[int], sampling: Sampling, sink: Callable[[Chunk], None]) -> FakeGeneration:
+        self.prompts.append(list(prompt_ids))
+        seed = FRESH_SEED if sampling.seed is None else sampling.seed
+        generation = FakeGeneration(len(prompt_ids), seed, sampling)
+        self.generations.append(generation)
+        threading.Thread(target=self._generate, args=(generation, sink), daemon=True).start()
+        return generation
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _generate(self, generation: FakeGeneration, sink: Callable[[Chunk], None]) -> None:
+        limit = generation.sampling.max_tokens
+        reason = "length" if limit < len(self.pieces) else "stop"
+        generation.cancelled.wait(self.prefill_s)
+        for i, piece in enumerate(self.pieces[:limit]):
+            if generation.cancelled.is_set():
+                reason = "cancelled"
+                break
+            if i == self.fail_after:
+                generation.error = BadFileError("the file changed under the engine", path="x.modelc")
+                reason = "error"
+                break
+            generation.completion_tokens += 1
+            sink(Chunk(piece, (i,), None))
+            generation.cancelled.wait(self.delay_s)
+        generation.finish_reason = reason
+        sink(Chunk("", (), reason))
+
+
+ClientMaker = Callable[..., TestClient[Litestar]]
+ServerMaker = Callable[..., AbstractContextManager[str]]
+
+
+@pytest.fixture
+def model() -> FakeModel:
+    return FakeModel()
+
+
+@pytest.fixture
+def client_of() -> Iterator[ClientMaker]:
+    """Make clients of an application in this process: of a model (None while loading) and `ServeOptions` fields."""
+    opened: list[TestClient[Litestar]] = []
+
+    def make(model: FakeModel | None, **options: Any) -> TestClient[Litestar]:
+        server = ServerState(ServeOptions(**options), model)  # type: ignore[arg-type]  # a fake
+        client = TestClient(create_app(server))
+        opened.append(client.__enter__())
+        return client
+
+    yield make
+    for client in opened:
+        client.__exit__()
+
+
+@pytest.fixture
+def client(client_of: ClientMaker, model: FakeModel) -> TestClient[Litestar]:
+    return client_of(model)
+
+
+@pytest.fixture
+def served() -> ServerMaker:
+    """Serve a model on a real socket in a thread while the block runs, and give the URL."""
+
+    @contextmanager
+    def serve(model: FakeModel, **options: Any) -> Iterator[str]:
+        server = ServerState(ServeOptions(**options), model)  # type: ignore[arg-type]  # a fake
+        stop = threading.Event()
+        listener = bind_listener(server.options.bind, 0)
+        url = url_of(listener)
+        thread = threading.Thread(target=run_until, args=(stop, server, listener))
+        thread.start()
+        try:
+            yield url
+        finally:
+            stop.set()
+            thread.join(10)
+
+    return serve

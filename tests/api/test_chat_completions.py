@@ -1,0 +1,139 @@
+"""`/v1/chat/completions`: the shape that OpenAI's clients expect, and nothing else."""
+
+import json
+from typing import Any
+
+import httpx
+from litestar import Litestar
+from litestar.testing import TestClient
+
+HELLO = {"model": "gpt-4o", "messages": [{"role": "user", "content": "hi"}]}
+URL = "/v1/chat/completions"
+
+
+def chunks_of(response: httpx.Response) -> list[Any]:
+    assert response.status_code == 200
+    *events, done, rest = response.text.split("\n\n")
+    assert (done, rest) == ("data: [DONE]", "")
+    return [json.loads(event.removeprefix("data: ")) for event in events]
+
+
+def test_a_whole_answer(client: TestClient[Litestar]) -> None:
+    answer = client.post(URL, json=HELLO).json()
+    assert answer.pop("id").startswith("chatcmpl-")
+    assert isinstance(answer.pop("created"), int)
+    assert answer.pop("system_fingerprint").startswith("modelc-")
+    assert answer == {
+        "object": "chat.completion",
+        "model": "fake/model",
+        "seed": 4242,
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "The capital is Pärïs."},
+                "logprobs": None,
+                "finish_reason": "stop",
+            }
+        ],
+        "usage": {
+            "prompt_tokens": 10,
+            "completion_tokens": 5,
+            "total_tokens": 15,
+            "prompt_tokens_details": {"cached_tokens": 1},
+        },
+    }
+
+
+def test_an_answer_cut_by_max_tokens_ends_with_length(client: TestClient[Litestar]) -> None:
+    choice = client.post(URL, json={**HELLO, "max_tokens": 100, "max_completion_tokens": 2}).json()["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("The capital", "length")
+    choice = client.post(URL, json={**HELLO, "max_tokens": 0}).json()["choices"][0]
+    assert (choice["message"]["content"], choice["finish_reason"]) == ("", "length")
+
+
+def test_the_seed_given_is_the_seed_reported(client: TestClient[Litestar]) -> None:
+    assert client.post(URL, json={**HELLO, "seed": 11}).json()["seed"] == 11
+    assert {chunk["seed"] for chunk in chunks_of(client.post(URL, json={**HELLO, "seed": 11, "stream": True}))} == {11}
+
+
+def test_all_chunks_share_one_id_that_no_other_answer_has(client: TestClient[Litestar]) -> None:
+    ids = [
+        {
+            (c["id"], c["object"], c["model"], c["created"])
+            for c in chunks_of(client.post(URL, json={**HELLO, "stream": True}))
+        }
+        for _ in range(2)
+    ]
+    assert [len(each) for each in ids] == [1, 1]
+    assert not {each[0] for each in ids[0]} & {each[0] for each in ids[1]}
+    assert all(each[1:3] == ("chat.completion.chunk", "fake/model") for each in ids[0])
+
+
+def test_the_role_comes_first_and_once_and_the_reason_last_beside_an_empty_delta(client: TestClient[Litestar]) -> None:
+    chunks = chunks_of(client.post(URL, json={**HELLO, "stream": True}))
+    choices = [chunk["choices"][0] for chunk in chunks]
+    assert [choice["delta"] for choice in choices] == [
+        {"role": "assistant", "content": ""},
+        {"content": "The"},
+        {"content": " capital"},
+        {"content": " is Pärïs"},
+        {"content": "."},
+        {},
+    ]
+    assert [choice["finish_reason"] for choice in choices] == [None] * 5 + ["stop"]
+    assert all(choice["index"] == 0 and choice["logprobs"] is None for choice in choices)
+    assert all("usage" not in chunk for chunk in chunks)
+
+
+def test_usage_comes_in_a_last_chunk_without_choices_when_asked_for(client: TestClient[Litestar]) -> None:
+    body = {**HELLO, "stream": True, "stream_options": {"include_usage": True}}
+    *chunks, last = chunks_of(client.post(URL, json=body))
+    assert all(chunk["usage"] is None and len(chunk["choices"]) == 1 for chunk in chunks)
+    assert last["choices"] == []
+    assert last["usage"] == client.post(URL, json=HELLO).json()["usage"]
+
+
+def test_stream_options_that_ask_for_nothing_add_nothing(client: TestClient[Litestar]) -> None:
+    for options in (None, {}, {"include_usage": False}):
+        chunks = chunks_of(client.post(URL, json={**HELLO, "stream": True, "stream_options": options}))
+        assert all("usage" not in chunk for chunk in chunks)
+
+
+def test_an_error_in_the_stream_is_an_event_and_its_end(client: TestClient[Litestar], model: Any) -> None:
+    model.fail_after = 2
+    response = client.post(URL, json={**HELLO, "stream": True})
+    *_, last, rest = response.text.split("\n\n")
+    assert rest == ""
+    error = json.loads(last.removeprefix("data: "))["error"]
+    assert error["type"] == "server_error"
+    assert "[DONE]" not in response.text
+
+
+def test_messages_reach_the_template_as_text(client: TestClient[Litestar], model: Any) -> None:
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    client.post(URL, json={"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": parts}]})
+    assert model.messages == [[{"role": "system", "content": "s"}, {"role": "user", "content": "a\nb"}]]
+
+
+def test_what_a_later_version_will_do_is_not_ignored_now(client: TestClient[Litestar], model: Any) -> None:
+    response = client.post(URL, json={**HELLO, "tools": [{"type": "function", "function": {"name": "f"}}]})
+    error = response.json()["error"]
+    assert (response.status_code, error["param"], error["code"]) == (400, "tools", "unsupported")
+    assert model.prompts == []
+
+
+def test_what_common_clients_send_along_is_taken(client: TestClient[Litestar]) -> None:
+    extra = {
+        "n": 1,
+        "tools": [],
+        "tool_choice": "none",
+        "logprobs": False,
+        "top_logprobs": None,
+        "user": "me",
+        "response_format": {"type": "text"},
+        "stream": False,
+        "store": False,
+        "metadata": {},
+        "seed": None,
+    }
+    assert client.post(URL, json={**HELLO, **extra}).status_code == 200

@@ -1,0 +1,175 @@
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from modelc.api.options import ServeOptions
+from modelc.errors import BadFileError
+from tests.cli.conftest import Modelc
+
+LOADED = "modelc.runtime.load"
+
+
+class Served:
+    """What `serve` was called with."""
+
+    def __init__(self) -> None:
+        self.options = ServeOptions()
+        self.load_model: Callable[[], Any] = lambda: None
+
+    def __call__(self, load_model: Callable[[], Any], options: ServeOptions) -> int:
+        self.load_model, self.options = load_model, options
+        return 0
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
+    served = Served()
+    monkeypatch.setattr("modelc.api.server.serve", served)
+    return served
+
+
+@pytest.fixture
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The arguments of every load of a model."""
+    calls: list[tuple[Any, ...]] = []
+
+    def load(*arguments: Any) -> SimpleNamespace:
+        calls.append(arguments)
+        return SimpleNamespace()
+
+    monkeypatch.setattr(LOADED, load)
+    return calls
+
+
+def test_run_without_flags_serves_on_the_loopback_address(modelc: Modelc, gguf: Path, served: Served) -> None:
+    assert modelc("run", gguf).code == 0
+    assert served.options == ServeOptions()
+
+
+def test_every_flag_reaches_the_server(modelc: Modelc, gguf: Path, served: Served) -> None:
+    flags = "--bind ::1 --port 9000 --api-key k --rate-limit 60 --max-concurrent 2 --max-tokens 9 --temperature 0.5"
+    more = "--top-k 40 --top-p 0.9 --min-p 0.1 --repetition-penalty 1.1 --presence-penalty 0.2 --frequency-penalty 0.3"
+    assert modelc("run", gguf, *flags.split(), *more.split(), "--seed", "7").code == 0
+    options = served.options
+    assert (options.bind, options.port, options.api_key) == ("::1", 9000, "k")
+    assert (options.rate_limit, options.max_concurrent) == (60, 2)
+    assert options.defaults == {
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "top_k": 40,
+        "top_p": 0.9,
+        "min_p": 0.1,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.2,
+        "frequency_penalty": 0.3,
+        "seed": 7,
+    }
+
+
+@pytest.mark.parametrize(("listen", "address"), [("[::1]:81", ("::1", 81)), ("0.0.0.0:0", ("0.0.0.0", 0))])
+def test_listen_wins_over_bind_and_port(
+    modelc: Modelc, gguf: Path, served: Served, listen: str, address: tuple[str, int]
+) -> None:
+    assert modelc("run", gguf, "--listen", listen, "--bind", "10.0.0.1", "--port", "9").code == 0
+    assert (served.options.bind, served.options.port) == address
+
+
+def test_settings_hold_where_no_flag_is_given(
+    modelc: Modelc, gguf: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODELC_PORT", "9001")
+    monkeypatch.setenv("MODELC_API_KEY", "from outside")
+    assert modelc("run", gguf).code == 0
+    assert (served.options.port, served.options.api_key) == (9001, "from outside")
+    assert modelc("run", gguf, "--port", "0", "--api-key", "flag").code == 0
+    assert (served.options.port, served.options.api_key) == (0, "flag")
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--listen", "::1:8080"], "an IPv6 address in brackets"),
+        (["--api-key", ""], "the API key is empty"),
+        (["--rate-limit", "0"], "Must be >= 1"),
+        (["--activations", "int4"], 'Choose from: "int8", "int16"'),
+    ],
+)
+def test_wrong_flags_are_usage_errors(modelc: Modelc, gguf: Path, served: Served, flags: list[str], told: str) -> None:
+    result = modelc("run", gguf, *flags)
+    assert result.code == 2
+    assert told in result.err
+
+
+def test_a_sampling_default_out_of_range_is_a_usage_error(modelc: Modelc, gguf: Path) -> None:
+    result = modelc("run", gguf, "--top-p", "1.5", "--port", "0")
+    assert result.code == 2
+    assert "top_p" in result.err
+
+
+def test_a_port_in_use_is_one_line(modelc: Modelc, gguf: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        result = modelc("run", gguf, "--port", listener.getsockname()[1])
+    assert result.code == 1
+    assert "is in use; choose another with --port" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_the_model_is_packed_and_loaded_by_the_server_after_it_listens(
+    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Any, ...]], packed_cache: Path
+) -> None:
+    flags = ["--threads", "2", "--activations", "int16", "--kv", "f32", "--max-context", "512", "--profile"]
+    assert modelc("run", gguf, *flags).code == 0
+    assert not packed_cache.exists()
+    served.load_model()
+    (packed,) = packed_cache.glob("*.modelc")
+    (arguments,) = loads
+    assert arguments[:5] == (packed, 2, "int16", "f32", 512)
+
+
+def test_a_stored_model_is_loaded_in_place(
+    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    modelc("pack", gguf, "--name", "tiny")
+    for reference, file in (("tiny", "tiny.modelc"), ("tiny:1", "tiny.v1.modelc")):
+        assert modelc("run", reference).code == 0
+        served.load_model()
+        assert loads.pop()[0] == tmp_path / "store" / file
+
+
+def test_without_a_model_the_only_or_the_default_one_is_served(
+    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded() -> str:
+        assert modelc("run").code == 0
+        served.load_model()
+        return Path(loads.pop()[0]).name
+
+    assert "the store has no model" in modelc("run").err
+    modelc("pack", gguf, "--name", "one")
+    assert loaded() == "one.modelc"
+    modelc("pack", gguf, "--name", "two")
+    result = modelc("run")
+    assert result.code == 2
+    assert "expected one of one, two" in result.err
+    monkeypatch.setenv("MODELC_DEFAULT_MODEL", "two")
+    assert loaded() == "two.modelc"
+
+
+def test_an_unknown_model_is_told_before_anything_is_opened(modelc: Modelc, gguf: Path, served: Served) -> None:
+    modelc("pack", gguf, "--name", "tiny")
+    served.options = ServeOptions(port=1)
+    result = modelc("run", "tiney")
+    assert result.code == 1
+    assert "did you mean 'tiny'?" in result.err
+    assert served.options.port == 1
+
+
+def test_a_damaged_file_is_one_line(modelc: Modelc, gguf: Path, served: Served) -> None:
+    gguf.write_bytes(gguf.read_bytes()[:37])
+    assert modelc("run", gguf).code == 0
+    with pytest.raises(BadFileError, match=r"Tiny-Model\.gguf"):
+        served.load_model()
