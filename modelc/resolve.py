@@ -5,10 +5,10 @@ from collections.abc import Callable
 from hashlib import blake2b
 from pathlib import Path
 
-from modelc.errors import NotFoundError, did_you_mean
+from modelc.errors import NotFoundError, WriteError, did_you_mean
 from modelc.file_lock import file_lock
 from modelc.settings import cache_folder
-from modelc.store import SUFFIX, Store, name_from
+from modelc.store import SUFFIX, Store, name_from, remove_stale_parts
 from modelc.version import __version__
 
 SPLIT_NAME = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
@@ -49,12 +49,17 @@ def as_modelc(path: Path, progress: Callable[[int, int, str], None] | None = Non
     from modelc.packing import pack
 
     folder = cache_folder() / "packed"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        hint = "choose another folder with MODELC_CACHE, or pack the model with `modelc pack`"
+        raise WriteError("the cache cannot be written", path=folder, got=error.strerror, hint=hint) from error
     place = blake2b(str(path.resolve()).encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
     state = blake2b(repr((__version__, [_state(part) for part in parts_of(path)])).encode(), digest_size=8).hexdigest()
     packed = folder / f"{place}-{state}{SUFFIX}"
     with file_lock(folder / f"{place}.lock"):
         if not packed.exists():
+            remove_stale_parts(folder)
             pack(path, packed, name=name_from(stem_of(path)), progress=progress)
             for older in folder.glob(f"{place}-*{SUFFIX}"):
                 if older != packed:

@@ -129,7 +129,7 @@ class Store:
         try:
             write(part)
             with self._lock():
-                self._remove_stale_parts()
+                remove_stale_parts(self.folder)
                 version = self._next_version(name)
                 part.replace(version)
                 self._activate(name, version)
@@ -213,11 +213,13 @@ class Store:
         finally:
             part.unlink(missing_ok=True)  # renaming one link to another of the same file does nothing
 
-    def _remove_stale_parts(self) -> None:
-        for part in self.folder.glob(".*"):
-            with contextlib.suppress(OSError):
-                if part.suffix in PART_SUFFIXES and time.time() - part.stat().st_mtime > STALE_PART_S:
-                    part.unlink()
+
+def remove_stale_parts(folder: Path) -> None:
+    """Delete what commands that were killed more than a day ago have left half-written in `folder`."""
+    for part in folder.glob(".*"):
+        with contextlib.suppress(OSError):
+            if part.suffix in PART_SUFFIXES and time.time() - part.stat().st_mtime > STALE_PART_S:
+                part.unlink()
 
 
 def _is_active(main: Path, version: Path) -> bool:

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from modelc.errors import BadFileError, NotFoundError
+from modelc.errors import BadFileError, NotFoundError, WriteError
 from modelc.formats.modelc import read_header
 from modelc.resolve import as_modelc, find_model, parts_of, stem_of
 from modelc.store import Store
@@ -90,6 +90,12 @@ def test_damaged_weights_leave_nothing_in_the_cache(gguf: Path, cache: Callable[
     with pytest.raises(BadFileError):
         as_modelc(gguf)
     assert cache() == []
+
+
+def test_a_cache_that_cannot_be_written_says_what_to_do(gguf: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    with pytest.raises(WriteError, match="choose another folder with MODELC_CACHE"):
+        as_modelc(gguf)
 
 
 def test_all_parts_of_a_split_file_count(tmp_path: Path) -> None:

@@ -48,6 +48,9 @@ def main() -> int:
                 server.wait()
     except KeyboardInterrupt:
         print()
+    except (OSError, http.client.HTTPException, ValueError, LookupError) as error:
+        print(f"demo: the answer broke off: {type(error).__name__} {error}", file=sys.stderr)
+        return 1
     except (DemoError, FetchError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1

@@ -50,9 +50,8 @@ def main(tokens: Sequence[str] | None = None) -> int:
     Args:
         tokens: the arguments; None for those of the process.
     """
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(AttributeError):
-            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    with contextlib.suppress(AttributeError):
+        sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         code = make_app()(tokens)
         sys.stdout.flush()

@@ -63,20 +63,27 @@ def largest_divisor(n: int, limit: int) -> int:
 
 
 def make_scores(head_dim: int, kv: str, rows: int, chunks: int) -> Any:
-    """scores(q, at, ld, keys, scale, s, o, lds): `rows` queries q[at + u * ld] with the 64 keys of a page -> s[o + u * lds ...]."""
+    """scores(q, at, ld, keys, ahead, scale, s, o, lds): `rows` queries q[at + u * ld] with the 64 keys of a page.
+
+    Writes s[o + u * lds + position in page]. `ahead` is the address of the keys that are read next: they are fetched meanwhile.
+    """
     load = load_f16 if kv == "f16" else load_f32
     size = KV_BYTES[kv]
     chunk_bytes = head_dim * CHUNK * size
     sums = rows * chunks
+    lines = size * chunks // CHUNKS  # of 64 bytes to fetch in each step
 
     @kernel
-    def scores(q, at, ld, keys, scale, s, o, lds):
+    def scores(q, at, ld, keys, ahead, scale, s, o, lds):
         k = u8_ptr(keys)
+        next_keys = u8_ptr(ahead)
         acc = tile_f32(sums)
         for c in range(0, CHUNKS, chunks):
             for i in range(sums):
                 acc[i] = splat_zero()
             for d in range(head_dim):
+                for i in range(lines):
+                    prefetch(next_keys, (c * head_dim // chunks * lines + d * lines + i) * 64)
                 for j in range(chunks):
                     column = load(k, (c + j) * chunk_bytes + d * CHUNK * size)
                     for u in range(rows):
@@ -114,6 +121,7 @@ def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int) -> Any:
     row_bytes = head_dim * KV_BYTES[kv]
     step = CHUNK * KV_BYTES[kv]
     sums = rows * vectors
+    lines = (vectors * step + 63) // 64
 
     @kernel
     def weighted_sum(p, at, lds, table, page_bytes, base, n, y, o, ld, inverse, valid):
@@ -122,8 +130,10 @@ def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int) -> Any:
             acc[i] = splat_zero()
         for first in range(0, n, PAGE):
             v = u8_ptr(base + table[first // PAGE] * page_bytes)
+            ahead = u8_ptr(base + table[min(first + PAGE, n - 1) // PAGE] * page_bytes)
             for i in range(min(PAGE, n - first)):
-                prefetch(v, (i + 16) * row_bytes)
+                for line in range(lines):
+                    prefetch(ahead, i * row_bytes + line * 64)
                 for j in range(vectors):
                     value = load(v, i * row_bytes + j * step)
                     for u in range(rows):
@@ -157,8 +167,10 @@ def make_attention_scores(head_dim: int, group: int, kv: str) -> Any:
         for unit in range(start, stop):
             head, page = unit // pages, unit % pages
             keys = E[KV] + table[page] * E[PAGE_BYTES] + I[6] + head * head_bytes
+            following = unit + 1
+            ahead = E[KV] + table[following % pages] * E[PAGE_BYTES] + I[6] + following // pages * head_bytes
             for u in range(head * group, (head + 1) * group, rows):
-                scores(f, I[2] + u * head_dim, head_dim, keys, scale, f, I[8] + u * I[9] + page * PAGE, I[9])
+                scores(f, I[2] + u * head_dim, head_dim, keys, ahead, scale, f, I[8] + u * I[9] + page * PAGE, I[9])
 
     return attention_scores
 
@@ -225,9 +237,11 @@ def make_attention(head_dim: int, group: int, kv: str) -> Any:
         scale = f32_of_bits(I[7])
         for h in range(head * group, (head + 1) * group, rows):
             q = I[2] + t * I[3] + h * head_dim
-            for page in range((n + PAGE - 1) // PAGE):
+            pages = (n + PAGE - 1) // PAGE
+            for page in range(pages):
                 keys = base + table[page] * E[PAGE_BYTES]
-                group_scores(f, q, head_dim, keys, scale, s, page * PAGE, ld)
+                ahead = base + table[min(page + 1, pages - 1)] * E[PAGE_BYTES]
+                group_scores(f, q, head_dim, keys, ahead, scale, s, page * PAGE, ld)
             for u in range(rows):
                 inverse[u] = splat_f32(softmax(s, u * ld, s, u * ld, n))
             out = I[10] + t * I[11] + h * head_dim
@@ -248,9 +262,11 @@ def make_attention(head_dim: int, group: int, kv: str) -> Any:
         scale = f32_of_bits(I[7])
         for h in range(head * group, (head + 1) * group):
             q = I[2] + t * I[3] + h * head_dim
-            for page in range((last + PAGE - 1) // PAGE):
+            pages = (last + PAGE - 1) // PAGE
+            for page in range(pages):
                 keys = base + table[page] * E[PAGE_BYTES]
-                run_scores(f, q, I[3], keys, scale, s, page * PAGE, ld)
+                ahead = base + table[min(page + 1, pages - 1)] * E[PAGE_BYTES]
+                run_scores(f, q, I[3], keys, ahead, scale, s, page * PAGE, ld)
             for u in range(8):
                 if u < count:
                     inverse[u] = splat_f32(softmax(s, u * ld, s, u * ld, n + u))

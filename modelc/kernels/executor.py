@@ -1,7 +1,8 @@
 """The executor: walks a Program's instructions, and is run by every thread of the team at once.
 
-CONTROL, int64, one cache line (8 words) apart: arrivals at the barrier, the barrier's generation, the step that workers wait for,
-the stop flag, then one counter for each attention instruction.
+CONTROL, int64, two cache lines (16 words) apart: arrivals at the barrier, the barrier's generation, the order that members wait
+for, the stop flag, the count of stalls, then one counter for each attention instruction. An order is the step's number times 256
+plus how many threads take part: one word, so that no member can see a new number with an old count.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from modelc.kernels.sync import atomic_add, atomic_load, atomic_store, cycles, p
 
 ARRIVED = 0
 GENERATION = 16
-STEP = 32
+ORDER = 32
 STOP = 48
-FIRST_COUNTER = 64
+STALLS = 64
+FIRST_COUNTER = 80
 COUNTER_WORDS = 16
+THREAD_BITS = 8
 
 OPCODE_ARGS = (I64_PTR, I64_PTR, types.int64, types.int64)  # (instruction, environment, thread, threads)
 
@@ -42,24 +45,28 @@ def call_opcode(typing_context: Any, address: Any, I: Any, E: Any, tid: Any, nth
 
 
 @kernel
-def barrier(control, nth, generation, spins):
-    """Wait until all threads are here. Spins first, then gives the core away; returns the next generation."""
-    if nth > 1:
-        if atomic_add(control, ARRIVED, 1) + 1 == nth * (generation + 1):
-            atomic_store(control, GENERATION, generation + 1)
+def barrier(control, nth, spins):
+    """Wait until all threads are here. Polls first; a wait of more than `spins` polls counts as a stall and gives the core away."""
+    if nth == 1:
+        return
+    generation = atomic_load(control, GENERATION)
+    if atomic_add(control, ARRIVED, 1) + 1 == nth:
+        atomic_store(control, ARRIVED, 0)
+        atomic_store(control, GENERATION, generation + 1)
+        return
+    polls = 0
+    while atomic_load(control, GENERATION) == generation:
+        polls += 1
+        if polls < spins:
+            pause()
         else:
-            polls = 0
-            while atomic_load(control, GENERATION) < generation + 1:
-                polls += 1
-                if polls < spins:
-                    pause()
-                else:
-                    sched_yield()
-    return generation + 1
+            if polls == spins:
+                atomic_add(control, STALLS, 1)
+            sched_yield()
 
 
 @kernel
-def execute(program, n, environment, tid, nth, generation):
+def execute(program, n, environment, tid, nth):
     """Run the n instructions at address `program` for the batch in `environment`, as thread `tid` of `nth`."""
     instructions = i64_ptr(program)
     E = i64_ptr(environment)
@@ -70,28 +77,29 @@ def execute(program, n, environment, tid, nth, generation):
     for i in range(n):
         I = offset(instructions, i * I_WORDS)
         if I[I_BARRIER] & mask:
-            generation = barrier(control, nth, generation, E[SPINS])
+            barrier(control, nth, E[SPINS])
         call_opcode(I[I_ADDRESS], I, E, tid, nth)
         if profile:
             now = cycles()
             spent = i64_ptr(profile)
             spent[i] = spent[i] + now - before
             before = now
-    return barrier(control, nth, generation, E[SPINS])
+    barrier(control, nth, E[SPINS])
 
 
 @kernel
-def worker(program, n, environment, tid, nth, step, generation):
-    """A team member's loop: wait for the next step, execute it, again.
+def worker(program, n, environment, tid, order):
+    """A team member's loop: wait for the next order, take part if asked to, again.
 
-    Polls for about 0.1 ms, then yields, then sleeps; returns (step, generation) after about 20 ms without work, so that Python
-    can park the thread, and (-1, generation) when told to stop.
+    Polls for about 0.1 ms, then yields, then sleeps; returns the last order seen after about 20 ms without work, so that Python can
+    park the thread, and -1 when told to stop.
     """
     E = i64_ptr(environment)
     control = i64_ptr(E[CONTROL])
     while True:
         polls = 0
-        while atomic_load(control, STEP) == step:
+        new = atomic_load(control, ORDER)
+        while new == order:
             polls += 1
             if polls < 4000:
                 pause()
@@ -100,8 +108,11 @@ def worker(program, n, environment, tid, nth, step, generation):
             elif polls < 4500:
                 usleep(np.uint32(50))
             else:
-                return step, generation
-        step += 1
+                return order
+            new = atomic_load(control, ORDER)
+        order = new
         if atomic_load(control, STOP) != 0:
-            return np.int64(-1), generation
-        generation = execute(program, n, environment, tid, nth, generation)
+            return np.int64(-1)
+        nth = order & ((1 << THREAD_BITS) - 1)
+        if tid < nth:
+            execute(program, n, environment, tid, nth)

@@ -27,8 +27,8 @@ from modelc.kernels import catalogue, executor, sample
 INT64 = types.int64
 # Functions that Python calls, beside the opcodes: their arguments' types.
 FUNCTIONS = {
-    "execute": (executor.execute, (INT64,) * 6),
-    "worker": (executor.worker, (INT64,) * 7),
+    "execute": (executor.execute, (INT64,) * 5),
+    "worker": (executor.worker, (INT64,) * 5),
     "sample": (sample.sample, (INT64,)),
 }
 

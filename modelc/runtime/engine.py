@@ -15,7 +15,7 @@ from modelc.program import Program
 from modelc.runtime.memory import allocate
 from modelc.runtime.team import Team
 
-SPINS = 20000  # polls at a barrier before a thread offers its core, about 0.5 ms
+SPINS = 40000  # polls at a barrier before a thread gives up its core: 1 to 2 ms, longer than any fair imbalance
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +99,8 @@ class Engine:
         self._env[env.PAGE_BYTES] = program.page_bytes
         self._env[env.SCRATCH_FLOATS] = scratch_floats
         self._env[env.SPINS] = SPINS
-        execute = python_function(addresses["execute"], 6, 1)
-        worker = python_function(addresses["worker"], 7, 2)
+        execute = python_function(addresses["execute"], 5, 0)
+        worker = python_function(addresses["worker"], 5, 1)
         self._team = Team(self._table, self._env, self._control, execute, worker, program.n_threads)
 
     def run(self, batch: Sequence[Rows]) -> npt.NDArray[np.float32]:
@@ -123,7 +123,7 @@ class Engine:
             n_out += rows.outputs
         assert 0 < n <= self.program.max_rows, "a batch has 1 to max_rows rows"
         self._env[env.N_ROWS], self._env[env.N_UNITS], self._env[env.N_OUT] = n, n_units, n_out
-        self._team.run()
+        self._team.run(n)
         p = self.program
         logits = self._floats[p.logits : p.logits + n_out * p.logits_stride]
         return logits.reshape(n_out, p.logits_stride)[:, : p.vocab_size]

@@ -90,10 +90,10 @@ class Scheduler:
                 self._admit()
                 if self._active:
                     self._step()
-            except ModelcError as error:
+            except Exception as error:  # an error of ours must not leave requests waiting for ever
                 for request in self._active[:]:
                     self._release(request, keep=False)
-                    request.fail(error)
+                    request.fail(ModelcError(f"internal error: {error!r}", hint="please report it"))
         for request in [*self._active, *self._waiting]:
             request.end("cancelled")
         for _, future in self._jobs:

@@ -7,13 +7,15 @@ After a while without work a member comes back and parks on a semaphore, so that
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from modelc.kernels.executor import FIRST_COUNTER, STEP, STOP
+from modelc.kernels.executor import FIRST_COUNTER, ORDER, STALLS, STOP, THREAD_BITS
+from modelc.runtime.pace import Pace
 
 Compiled = Callable[..., tuple[int, ...]]
 
@@ -45,7 +47,8 @@ class Team:
         self._execute = execute
         self._worker = worker
         self._n_threads = n_threads
-        self._generation = 0
+        self._pace = Pace(n_threads)
+        self._step = 0
         self._parked = [False] * n_threads
         self._wake = [threading.Semaphore(0) for _ in range(n_threads)]
         self._members = [
@@ -55,35 +58,39 @@ class Team:
         for member in self._members:
             member.start()
 
-    def run(self) -> None:
-        """Execute the program once for the batch in the environment; returns when all threads are done."""
+    def run(self, rows: int) -> None:
+        """Execute the program once for the batch of `rows` rows in the environment; returns when all threads are done."""
         self._control[FIRST_COUNTER:] = 0
-        if self._members:
-            self._control[STEP] += 1
-            for tid in range(1, self._n_threads):
-                if self._parked[tid]:
-                    self._parked[tid] = False
-                    self._wake[tid].release()
-        (self._generation,) = self._execute(*self._arguments, 0, self._n_threads, self._generation)
+        n_threads = self._pace.threads()
+        if n_threads > 1:
+            self._order(n_threads)
+        start = time.perf_counter()
+        self._execute(*self._arguments, 0, n_threads)
+        self._pace.note(rows, time.perf_counter() - start, int(self._control[STALLS]))
+        self._control[STALLS] = 0
+
+    def _order(self, n_threads: int) -> None:
+        self._step += 1
+        self._control[ORDER] = self._step << THREAD_BITS | n_threads
+        for tid in range(1, n_threads):
+            if self._parked[tid]:
+                self._parked[tid] = False
+                self._wake[tid].release()
 
     def close(self) -> None:
         """End the members; the team must be idle."""
         self._control[STOP] = 1
-        self._control[STEP] += 1
-        for tid in range(1, self._n_threads):
-            self._wake[tid].release()
+        self._order(self._n_threads)
         for member in self._members:
             member.join()
         self._members = []
 
     def _serve(self, tid: int) -> None:
-        step = generation = 0
-        while True:
-            step, generation = self._worker(*self._arguments, tid, self._n_threads, step, generation)
-            if step < 0:
-                return
-            # The order matters: say that we park, then look once more, or a step begun in between would be missed.
+        order = 0
+        while order >= 0:
+            (order,) = self._worker(*self._arguments, tid, order)
+            # Say that we park, then look once more: an order given in between would be missed.
             self._parked[tid] = True
-            if self._control[STEP] == step:
+            if order >= 0 and self._control[ORDER] == order:
                 self._wake[tid].acquire()
             self._parked[tid] = False

