@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from modelc.kernels.elementary import ROUND, ROUND_BITS
-from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS
+from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, RECORD_BYTES
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr, i32_ptr, i64_ptr, offset, u8_ptr
 from modelc.kernels.simd import (
@@ -38,7 +38,6 @@ from modelc.kernels.split import private_row, split_rows
 f32 = np.float32
 i32 = np.int32
 
-RECORD_BYTES = {"a8": 48, "a16": 80}
 SCALE_AT = {"a8": 32, "a16": 64}  # where d is in a record
 
 

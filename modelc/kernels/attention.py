@@ -21,6 +21,7 @@ from modelc.kernels.env import (
     CONTROL,
     FLOATS,
     KV,
+    KV_BYTES,
     N_ROWS,
     N_UNITS,
     PAGE,
@@ -35,7 +36,6 @@ from modelc.kernels.env import (
 )
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_of_bits, f32_ptr, i64_ptr, u8_ptr
-from modelc.kernels.rope import KV_BYTES
 from modelc.kernels.simd import (
     fma,
     load_f16,

@@ -1,17 +1,21 @@
-"""All opcodes by name. A name is the opcode and its variant: `matmul.q4_1.a8`, `attention.64.3.f16`."""
+"""All compiled functions by name. An opcode's name has its variant: `matmul.q4_1.a8`, `attention.64.3.f16`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+from numba import types
+
 from modelc.kernels.activations import make_quantize
 from modelc.kernels.attention import make_attention, make_attention_scores
 from modelc.kernels.embed import make_embed
+from modelc.kernels.executor import OPCODE_ARGS, execute, worker
 from modelc.kernels.gated import swiglu
 from modelc.kernels.matmul import make_matmul
 from modelc.kernels.norm import rms_norm
 from modelc.kernels.rope import make_kv_write, make_rope, make_rope_angles
+from modelc.kernels.sample import sample
 
 FACTORIES: dict[str, Callable[..., Any]] = {
     "attention": lambda head_dim, group, kv: make_attention(int(head_dim), int(group), kv),
@@ -27,7 +31,26 @@ FACTORIES: dict[str, Callable[..., Any]] = {
 }
 
 
-def make(name: str) -> Any:
-    """The Numba function of opcode `name`, not yet compiled."""
+# Functions that Python calls, beside the opcodes: their arguments' types.
+FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "execute": (execute, (types.int64,) * 5),
+    "worker": (worker, (types.int64,) * 5),
+    "sample": (sample, (types.int64,)),
+}
+
+
+def function(name: str) -> tuple[Any, tuple[Any, ...]]:
+    """The Numba function `name`, not yet compiled, and the types of its arguments."""
+    if name in FUNCTIONS:
+        return FUNCTIONS[name]
     opcode, *variant = name.split(".")
-    return FACTORIES[opcode](*variant)
+    return FACTORIES[opcode](*variant), OPCODE_ARGS
+
+
+def compile_object(name: str) -> tuple[str, bytes]:
+    """Compile `name` for the target CPU; returns its symbol and the object file (ELF, Mach-O or COFF)."""
+    dispatcher, signature = function(name)
+    dispatcher.compile(signature)
+    compiled = dispatcher.overloads[signature]
+    _, _, (code, _) = compiled.library.serialize_using_object_code()
+    return compiled.fndesc.llvm_func_name, code

@@ -1,7 +1,7 @@
-"""What a running Program sees: the slots of the environment block E and the fixed fields of an instruction I.
+"""What compiled kernels and the Python around them agree on: numbers only, so that importing it costs nothing.
 
-Both are arrays of int64. E holds base addresses and the numbers of the current batch; I holds 16 numbers of which opcodes
-define 2 to 13 for themselves. One block per engine, one table per Program.
+An opcode sees two arrays of int64: E, the environment, holds base addresses and the numbers of the current batch; I, the instruction,
+holds 16 numbers of which opcodes define 2 to 14 for themselves. One environment per engine, one table per Program.
 """
 
 from __future__ import annotations
@@ -41,3 +41,41 @@ I_OPCODE = 0  # index into Program.opcodes
 I_BARRIER = 1  # bit 0: barrier before, in one-row batches; bit 1: in larger ones
 I_ADDRESS = 15  # machine address of the opcode, filled in when the Program is linked
 I_WORDS = 16
+
+# --- CONTROL, two cache lines (16 words) apart
+ARRIVED = 0  # threads at the barrier
+GENERATION = 16  # barriers passed
+ORDER = 32  # the step's number << THREAD_BITS | threads that take part: one word, never half new
+STOP = 48
+STALLS = 64  # waits that were longer than SPINS polls
+FIRST_COUNTER = 80  # one counter for each attention instruction
+COUNTER_WORDS = 16
+THREAD_BITS = 8
+
+# --- element sizes
+RECORD_BYTES = {"a8": 48, "a16": 80}  # quantized activations, see activations.py
+KV_BYTES = {"f16": 2, "f32": 4}
+
+# --- the sampler's parameter block (int64 words; floats are float64 in the same words), see sample.py
+LOGITS = 0  # address, f32 (n,)
+N_VOCAB = 1
+WORK = 2  # address, f32 (n rounded up to 16,)
+CANDIDATES = 3  # address, int32 (n,)
+SEEN = 4  # address, int64: distinct tokens of prompt and answer
+N_SEEN = 5
+ANSWER = 6  # address, int64: distinct tokens of the answer
+COUNTS = 7  # address, int64: how often each is in the answer
+N_ANSWER = 8
+BIAS_TOKENS = 9  # address, int64
+BIAS_VALUES = 10  # address, float64
+N_BIAS = 11
+TOP_K = 12
+SEED = 13
+POSITION = 14
+TEMPERATURE = 16
+TOP_P = 17
+MIN_P = 18
+REPETITION = 19
+PRESENCE = 20
+FREQUENCY = 21
+N_PARAMETERS = 24

@@ -1,9 +1,4 @@
-"""The executor: walks a Program's instructions, and is run by every thread of the team at once.
-
-CONTROL, int64, two cache lines (16 words) apart: arrivals at the barrier, the barrier's generation, the order that members wait
-for, the stop flag, the count of stalls, then one counter for each attention instruction. An order is the step's number times 256
-plus how many threads take part: one word, so that no member can see a new number with an old count.
-"""
+"""The executor: walks a Program's instructions, and is run by every thread of the team at once."""
 
 from __future__ import annotations
 
@@ -14,19 +9,24 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from modelc.kernels.env import CONTROL, I_ADDRESS, I_BARRIER, I_WORDS, N_ROWS, PROFILE, SPINS
+from modelc.kernels.env import (
+    ARRIVED,
+    CONTROL,
+    GENERATION,
+    I_ADDRESS,
+    I_BARRIER,
+    I_WORDS,
+    N_ROWS,
+    ORDER,
+    PROFILE,
+    SPINS,
+    STALLS,
+    STOP,
+    THREAD_BITS,
+)
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import I64_PTR, i64_ptr, offset
 from modelc.kernels.sync import atomic_add, atomic_load, atomic_store, cycles, pause, sched_yield, usleep
-
-ARRIVED = 0
-GENERATION = 16
-ORDER = 32
-STOP = 48
-STALLS = 64
-FIRST_COUNTER = 80
-COUNTER_WORDS = 16
-THREAD_BITS = 8
 
 OPCODE_ARGS = (I64_PTR, I64_PTR, types.int64, types.int64)  # (instruction, environment, thread, threads)
 

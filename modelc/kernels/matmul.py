@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from modelc.kernels.activations import RECORD_BYTES, panel_row
-from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, WEIGHTS
+from modelc.kernels.activations import panel_row
+from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, RECORD_BYTES, WEIGHTS
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr, u8_ptr
 from modelc.kernels.split import private_row, split

@@ -3,6 +3,7 @@
 Numba's own cache never hits for functions whose closures hold other functions, and does not notice edits in imported files; here
 the key is a hash of all kernel sources, the CPU's features and the versions of Numba and llvmlite. Files are written to a temporary
 name and renamed, so several processes may compile at once; without a writable folder everything is compiled in memory.
+Numba is imported only to compile: a start with a full cache needs LLVM's loader alone.
 """
 
 from __future__ import annotations
@@ -10,27 +11,16 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import pickle
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import llvmlite
-import numba
-from numba import types
-from numba.core.registry import cpu_target
+import llvmlite.binding as llvm
 from platformdirs import user_cache_dir
 
-from modelc.kernels import catalogue, executor, sample
-
-INT64 = types.int64
-# Functions that Python calls, beside the opcodes: their arguments' types.
-FUNCTIONS = {
-    "execute": (executor.execute, (INT64,) * 5),
-    "worker": (executor.worker, (INT64,) * 5),
-    "sample": (sample.sample, (INT64,)),
-}
+SYMBOL_BYTES = 1024  # the file begins with the function's name, padded with zeros; the object file follows
 
 Progress = Callable[[int, int, str], None]
 
@@ -39,29 +29,35 @@ class ObjectCache:
     """Addresses of compiled functions, from memory, the cache folder or the compiler.
 
     Attributes:
-        folder: where object files are kept; None keeps them in memory only.
+        folder: where object files are kept.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
         self._addresses: dict[str, int] = {}
-        self._libraries: list[Any] = []  # keeps the code alive
+        self._engines: list[Any] = []  # they own the code
 
-    def missing(self, names: list[str]) -> list[str]:
-        """Those of `names` that would have to be compiled."""
-        return [n for n in names if n not in self._addresses and not self._file(n).exists()]
+    def addresses(self, names: Sequence[str], progress: Progress | None = None) -> dict[str, int]:
+        """Machine addresses of opcodes and other functions (see `catalogue`).
 
-    def addresses(self, names: list[str], progress: Progress | None = None) -> dict[str, int]:
-        """Machine addresses of opcodes (or of FUNCTIONS); compiles what is missing, telling `progress(done, total, name)`."""
-        missing = self.missing(names)
-        done = 0
+        Args:
+            names: what is wanted.
+            progress: told (done, total, name) about each that had to be compiled.
+        """
+        missing = []
         for name in names:
             if name not in self._addresses:
-                self._addresses[name] = self._load(name) or self._compile(name)
-            if name in missing:
-                done += 1
-                if progress is not None:
-                    progress(done, len(missing), name)
+                address = self._load(name)
+                if address is None:
+                    missing.append(name)
+                else:
+                    self._addresses[name] = address
+        for done, name in enumerate(missing):
+            if progress is not None:
+                progress(done, len(missing), name)
+            self._addresses[name] = self._compile(name)
+        if missing and progress is not None:
+            progress(len(missing), len(missing), "")
         return {name: self._addresses[name] for name in names}
 
     def _file(self, name: str) -> Path:
@@ -69,19 +65,22 @@ class ObjectCache:
 
     def _load(self, name: str) -> int | None:
         try:
-            symbol, state = pickle.loads(self._file(name).read_bytes())
-            library = cpu_target.target_context.codegen().unserialize_library(state)
-        except (OSError, pickle.UnpicklingError, EOFError, ValueError, TypeError):
+            data = self._file(name).read_bytes()
+        except OSError:
             return None
-        return self._link(library, symbol)
+        digest, body = data[:32], data[32:]
+        if hashlib.blake2b(body, digest_size=32).digest() != digest:
+            return None  # damaged: compiled again
+        symbol = body[:SYMBOL_BYTES].rstrip(b"\0").decode()
+        return self._link(symbol, body[SYMBOL_BYTES:])
 
     def _compile(self, name: str) -> int:
-        function, signature = FUNCTIONS[name] if name in FUNCTIONS else (catalogue.make(name), executor.OPCODE_ARGS)
-        function.compile(signature)
-        compiled = function.overloads[signature]
-        symbol = compiled.fndesc.llvm_func_name
-        self._save(name, pickle.dumps((symbol, compiled.library.serialize_using_object_code())))
-        return self._link(compiled.library, symbol)
+        from modelc.kernels.catalogue import compile_object
+
+        symbol, code = compile_object(name)
+        body = symbol.encode().ljust(SYMBOL_BYTES, b"\0") + code
+        self._save(name, hashlib.blake2b(body, digest_size=32).digest() + body)
+        return self._link(symbol, code)
 
     def _save(self, name: str, data: bytes) -> None:
         try:
@@ -92,9 +91,18 @@ class ObjectCache:
         except OSError:
             return  # read-only or full: the code in memory serves this process
 
-    def _link(self, library: Any, symbol: str) -> int:
-        self._libraries.append(library)
-        return int(library.get_pointer_to_function(symbol))
+    def _link(self, symbol: str, code: bytes) -> int:
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        engine.finalize_object()
+        self._engines.append(engine)
+        return int(engine.get_function_address(symbol))
+
+
+def _target_machine() -> llvm.TargetMachine:
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm.Target.from_default_triple().create_target_machine()
 
 
 def default_folder() -> Path:
@@ -108,10 +116,9 @@ def cache_key() -> str:
     digest = hashlib.blake2b(digest_size=12)
     for source in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(source.read_bytes())
-    codegen = cpu_target.target_context.codegen()
-    cpu = os.environ.get("NUMBA_CPU_NAME") or llvmlite.binding.get_host_cpu_name()
-    versions = (numba.__version__, llvmlite.__version__, cpu, codegen._tm_features)
-    digest.update(repr(versions).encode())
+    cpu = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
+    digest.update(repr((metadata.version("numba"), metadata.version("llvmlite"), cpu, features)).encode())
     return digest.hexdigest()
 
 
@@ -124,10 +131,10 @@ def python_function(address: int, n_args: int, n_results: int) -> Callable[..., 
     function = prototype(address)
 
     def call(*args: int) -> tuple[int, ...]:
-        results = (ctypes.c_int64 * n_results)()
+        results = (ctypes.c_int64 * max(n_results, 1))()
         exception = ctypes.c_void_p()
         status = function(ctypes.addressof(results), ctypes.addressof(exception), *args)
         assert status == 0, "kernels raise nothing"
-        return tuple(results)
+        return tuple(results[:n_results])
 
     return call

@@ -12,6 +12,7 @@ from modelc.kernels.env import (
     CONSTANTS,
     FLOATS,
     KV,
+    KV_BYTES,
     N_ROWS,
     PAGE,
     PAGE_BYTES,
@@ -28,8 +29,6 @@ from modelc.kernels.simd import fma, load_f32, store_f16, store_f32, swap_pairs
 from modelc.kernels.split import private_row, split, split_rows
 
 f32 = np.float32
-
-KV_BYTES = {"f16": 2, "f32": 4}
 
 
 def make_rope_angles(style: str) -> Any:

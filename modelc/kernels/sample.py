@@ -9,37 +9,35 @@ from __future__ import annotations
 import numpy as np
 
 from modelc.kernels.elementary import exp
+from modelc.kernels.env import (
+    ANSWER,
+    BIAS_TOKENS,
+    BIAS_VALUES,
+    CANDIDATES,
+    COUNTS,
+    FREQUENCY,
+    LOGITS,
+    MIN_P,
+    N_ANSWER,
+    N_BIAS,
+    N_SEEN,
+    N_VOCAB,
+    POSITION,
+    PRESENCE,
+    REPETITION,
+    SEED,
+    SEEN,
+    TEMPERATURE,
+    TOP_K,
+    TOP_P,
+    WORK,
+)
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr, f64_ptr, i32_ptr, i64_ptr
 from modelc.kernels.simd import load_f32, max_lanes, maximum, splat_f32, splat_zero, store_f32, sum_lanes
 
 f32 = np.float32
 u64 = np.uint64
-
-# Slots of the parameter block (int64; floats are float64 in the same words).
-LOGITS = 0  # address, f32 (n,)
-N_VOCAB = 1
-WORK = 2  # address, f32 (n rounded up to 16,)
-CANDIDATES = 3  # address, int32 (n,)
-SEEN = 4  # address, int64: distinct tokens of prompt and answer
-N_SEEN = 5
-ANSWER = 6  # address, int64: distinct tokens of the answer
-COUNTS = 7  # address, int64: how often each is in the answer
-N_ANSWER = 8
-BIAS_TOKENS = 9  # address, int64
-BIAS_VALUES = 10  # address, float64
-N_BIAS = 11
-TOP_K = 12
-SEED = 13
-POSITION = 14
-TEMPERATURE = 16
-TOP_P = 17
-MIN_P = 18
-REPETITION = 19
-PRESENCE = 20
-FREQUENCY = 21
-N_PARAMETERS = 24
-
 
 @kernel
 def uniform(seed, position):

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from modelc.kernels.activations import RECORD_BYTES, SCALE_AT
+from modelc.kernels.activations import SCALE_AT
 from modelc.kernels.dot import dot_u8i8
-from modelc.kernels.env import PANEL
+from modelc.kernels.env import PANEL, RECORD_BYTES
 from modelc.kernels.jit import kernel
 from modelc.kernels.simd import (
     fma,

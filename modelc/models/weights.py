@@ -56,4 +56,6 @@ class Weights:
     def vector(self, name: str) -> npt.NDArray[np.float32]:
         """A 1-D tensor as float32."""
         tensor = self._tensors[name]
+        if tensor.dtype.name == "f32":
+            return tensor.stored.view(np.float32)
         return layout.dequantize(tensor.dtype, layout.plain_bytes(tensor), tensor.shape)

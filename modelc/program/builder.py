@@ -12,11 +12,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from modelc.kernels.activations import RECORD_BYTES
-from modelc.kernels.env import I_BARRIER, I_OPCODE, I_WORDS, PAGE, PANEL
-from modelc.kernels.executor import COUNTER_WORDS, FIRST_COUNTER
-from modelc.kernels.rope import KV_BYTES
-from modelc.kernels.weights import BLOCK_FORMATS
+from modelc.dtypes import DTYPES
+from modelc.kernels.env import (
+    COUNTER_WORDS,
+    FIRST_COUNTER,
+    I_BARRIER,
+    I_OPCODE,
+    I_WORDS,
+    KV_BYTES,
+    PAGE,
+    PANEL,
+    RECORD_BYTES,
+)
 from modelc.program.allocate import barriers, place
 from modelc.program.program import ALL, OUT_ROWS, PRIVATE, ROWS, Access, Buffer, Instruction, Program, View, Weight
 
@@ -104,7 +111,7 @@ class Builder:
         written = _write(out, f"{weight.groups} groups", f"{weight.groups} groups", column, column + width)
         target = [View(out, column, width), out.stride, int(out_rows)]
         fields = [weight.offset, weight.cols, weight.groups]
-        if weight.dtype in BLOCK_FORMATS:
+        if DTYPES[weight.dtype].is_block:
             q = self.quantize(x, out_rows=out_rows)
             opcode = f"matmul.{weight.dtype}.{self.activation}"
             self._emit(opcode, [*fields, q, *target], [_read(q, PRIVATE, ALL), written])

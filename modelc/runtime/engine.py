@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from modelc.kernels import env
-from modelc.kernels.executor import COUNTER_WORDS, FIRST_COUNTER
 from modelc.kernels.objects import ObjectCache, Progress, python_function
 from modelc.program import Program
 from modelc.runtime.memory import allocate
@@ -58,6 +57,7 @@ class Engine:
     ) -> None:
         self.program = program
         self.n_slots = n_slots
+        self._objects = objects  # owns the machine code
         names = [*program.opcodes, "execute", "worker"]
         addresses = objects.addresses(names, progress)
         self._table = allocate(program.table.size, np.int64).reshape(program.table.shape)
@@ -76,7 +76,7 @@ class Engine:
         self._units = allocate(2 * program.max_rows, np.int64)
         self._out_rows = allocate(program.max_out, np.int64)
         self.pages = allocate(n_slots * pages_per_slot, np.int64).reshape(n_slots, pages_per_slot)
-        self._control = allocate(FIRST_COUNTER + COUNTER_WORDS * (program.counters + 1), np.int64)
+        self._control = allocate(env.FIRST_COUNTER + env.COUNTER_WORDS * (program.counters + 1), np.int64)
         self._cycles = allocate(len(program.table), np.int64)
         self._env = allocate(env.N_ENV, np.int64)
         self._env[env.WEIGHTS] = weights

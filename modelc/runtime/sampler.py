@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from modelc.kernels import sample
+from modelc.kernels import env
 from modelc.runtime.memory import allocate
 from modelc.runtime.sampling import Sampling
 
@@ -44,35 +44,35 @@ class Sampler:
         self._seen = np.unique(np.asarray(prompt, np.int64)) if self._repetition else np.zeros(0, np.int64)
         self._counts: dict[int, int] = {}
         self.seed = secrets.randbits(53) if sampling.seed is None else sampling.seed
-        self._block = allocate(sample.N_PARAMETERS, np.int64)
+        self._block = allocate(env.N_PARAMETERS, np.int64)
         integers, floats = self._block, self._block.view(np.float64)
-        integers[sample.N_VOCAB] = workspace.vocab_size
-        integers[sample.WORK] = workspace.logits.ctypes.data
-        integers[sample.CANDIDATES] = workspace.candidates.ctypes.data
-        integers[sample.TOP_K] = sampling.top_k
-        integers[sample.SEED] = self.seed
-        floats[sample.TEMPERATURE] = sampling.temperature
-        floats[sample.TOP_P] = sampling.top_p
-        floats[sample.MIN_P] = sampling.min_p
-        floats[sample.REPETITION] = sampling.repetition_penalty
-        floats[sample.PRESENCE] = sampling.presence_penalty
-        floats[sample.FREQUENCY] = sampling.frequency_penalty
+        integers[env.N_VOCAB] = workspace.vocab_size
+        integers[env.WORK] = workspace.logits.ctypes.data
+        integers[env.CANDIDATES] = workspace.candidates.ctypes.data
+        integers[env.TOP_K] = sampling.top_k
+        integers[env.SEED] = self.seed
+        floats[env.TEMPERATURE] = sampling.temperature
+        floats[env.TOP_P] = sampling.top_p
+        floats[env.MIN_P] = sampling.min_p
+        floats[env.REPETITION] = sampling.repetition_penalty
+        floats[env.PRESENCE] = sampling.presence_penalty
+        floats[env.FREQUENCY] = sampling.frequency_penalty
         self._bias_tokens = np.array(list(sampling.logit_bias), np.int64)
         self._bias_values = np.array(list(sampling.logit_bias.values()), np.float64)
-        integers[sample.BIAS_TOKENS] = self._bias_tokens.ctypes.data
-        integers[sample.BIAS_VALUES] = self._bias_values.ctypes.data
-        integers[sample.N_BIAS] = len(self._bias_tokens)
+        integers[env.BIAS_TOKENS] = self._bias_tokens.ctypes.data
+        integers[env.BIAS_VALUES] = self._bias_values.ctypes.data
+        integers[env.N_BIAS] = len(self._bias_tokens)
 
     def next(self, logits: npt.NDArray[np.float32], position: int) -> int:
         """The token at `position` of the sequence, from float32 (vocab_size,) logits; they are left as they are."""
         block = self._block
-        block[sample.LOGITS] = logits.ctypes.data
-        block[sample.POSITION] = position
-        block[sample.SEEN], block[sample.N_SEEN] = self._seen.ctypes.data, len(self._seen)
+        block[env.LOGITS] = logits.ctypes.data
+        block[env.POSITION] = position
+        block[env.SEEN], block[env.N_SEEN] = self._seen.ctypes.data, len(self._seen)
         answer = np.array(list(self._counts), np.int64)
         counts = np.array(list(self._counts.values()), np.int64)
-        block[sample.ANSWER], block[sample.COUNTS] = answer.ctypes.data, counts.ctypes.data
-        block[sample.N_ANSWER] = len(answer)
+        block[env.ANSWER], block[env.COUNTS] = answer.ctypes.data, counts.ctypes.data
+        block[env.N_ANSWER] = len(answer)
         (token,) = self._workspace.function(block.ctypes.data)
         self._note(token)
         return token

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelc.kernels.executor import FIRST_COUNTER, ORDER, STALLS, STOP, THREAD_BITS
+from modelc.kernels.env import FIRST_COUNTER, ORDER, STALLS, STOP, THREAD_BITS
 from modelc.runtime.pace import Pace
 
 Compiled = Callable[..., tuple[int, ...]]

@@ -9,7 +9,7 @@ import pytest
 
 from modelc.dtypes import DTYPES, DType
 from modelc.errors import BadInputError
-from modelc.layout import RECORD_BYTES, dequantize, from_lanes, lanes_nbytes, to_lanes
+from modelc.layout import RECORD_BYTES, dequantize, from_lanes, lanes_nbytes, parallel, to_lanes
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -64,7 +64,8 @@ def test_runs_of_sixteen_rows_join_to_the_whole(dtype: DType) -> None:
     assert np.array_equal(np.concatenate(parts), to_lanes(dtype, plain, 40, cols))
 
 
-def test_bytes_do_not_depend_on_the_number_of_threads(dtype: DType) -> None:
+def test_bytes_do_not_depend_on_the_number_of_threads(dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "MIN_THREAD_BYTES", 1)
     rows, cols = 100, 2 * dtype.block_cols
     plain = random_bytes(dtype, rows, cols)
     results = []

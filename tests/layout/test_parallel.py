@@ -71,7 +71,8 @@ CONCURRENT = """
 import threading
 import numpy as np
 from modelc.dtypes import DTYPES
-from modelc.layout import to_lanes
+from modelc.layout import parallel, to_lanes
+parallel.MIN_THREAD_BYTES = 1
 def convert():
     for _ in range(200):
         to_lanes(DTYPES["q4_0"], np.zeros(18 * 256, np.uint8), 256, 32)
