@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -119,13 +120,15 @@ def run(
         defaults={name: value for name, value in asdict(sampling).items() if value is not None},
     )
 
+    profiled: list[LanguageModel] = []
+
     def load_model() -> LanguageModel:
         from modelc import runtime
 
         with ProgressBar() as bar:
             packed = as_modelc(path, bar)
         with ProgressBar(str) as bar:
-            return runtime.load(
+            served = runtime.load(
                 packed,
                 threads or settings.threads,
                 activations,
@@ -133,8 +136,15 @@ def run(
                 max_context,
                 lambda done, total, _: bar(done, total, "compiling kernels, once for this machine"),
             )
+        if profile:
+            served.start_profile()
+            profiled.append(served)
+        return served
 
-    return serve(load_model, options)
+    code = serve(load_model, options)
+    for served in profiled:
+        print(served.profile_report(), file=sys.stderr)
+    return code
 
 
 def _default_model(store: Store, settings: Settings) -> Path:

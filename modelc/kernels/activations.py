@@ -21,7 +21,7 @@ import numpy as np
 from modelc.kernels.elementary import ROUND, ROUND_BITS
 from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, RECORD_BYTES
 from modelc.kernels.jit import kernel
-from modelc.kernels.pointers import f32_ptr, i32_ptr, i64_ptr, offset, u8_ptr
+from modelc.kernels.pointers import f32_ptr, i32_ptr, u8_ptr
 from modelc.kernels.simd import (
     bits_of,
     from_bits,
@@ -50,8 +50,8 @@ def panel_row(q, row, nb, record):
 def make_quantize(activation: str) -> Any:
     """Opcode: FLOATS (rows, cols) f32 -> QUANTS records.
 
-    I: 2 source, 3 its row stride, 4 cols / 32, 5 target byte, 6 1 = the source is private in one-row batches, 7 1 = only the rows
-    whose logits are wanted (already gathered).
+    I: 2 source, 3 its row stride, 4 cols / 32, 5 target byte, 6 1 = the source is private in one-row batches, 7 1 =
+        only the rows whose logits are wanted (already gathered).
     """
     record = RECORD_BYTES[activation]
     scale_at = SCALE_AT[activation]
@@ -74,9 +74,7 @@ def make_quantize(activation: str) -> Any:
             for b in range(nb):
                 x0 = load_f32(x, source + b * 32)
                 x1 = load_f32(x, source + b * 32 + 16)
-                largest = max_lanes(
-                    maximum(from_bits(bits_of(x0) & magnitude), from_bits(bits_of(x1) & magnitude))
-                )
+                largest = max_lanes(maximum(from_bits(bits_of(x0) & magnitude), from_bits(bits_of(x1) & magnitude)))
                 d = largest / f32(q_max)
                 inverse = f32(0.0)
                 if largest > f32(0.0):

@@ -1,12 +1,13 @@
 """Causal attention over paged keys and values.
 
-**Order.** A score is one chain of FMAs over the head's columns, times the scale. Softmax: the largest score; e^(score - largest)
-summed in 16 lanes (lane = position mod 16, ascending), the lanes by the fixed tree. An output is one chain of FMAs over
-ascending positions, times 1 / sum. None of this depends on the batch: one query alone, a group of heads that share their keys and a
-tile of 8 queries have the same bits.
+**Order.** A score is one chain of FMAs over the head's columns, times the scale. Softmax: the largest score; e^(score
+- largest) summed in 16 lanes (lane = position mod 16, ascending), the lanes by the fixed tree. An output is one chain
+of FMAs over ascending positions, times 1 / sum. None of this depends on the batch: one query alone, a group of heads
+that share their keys and a tile of 8 queries have the same bits.
 
-Three ways through the same sums: `attention_scores` and `attention` share one query among all threads; in larger batches a
-thread takes (run of rows, kv head) from a counter, a group of heads at a time for single rows, 8 rows at a time for runs.
+Three ways through the same sums: `attention_scores` and `attention` share one query among all threads; in larger
+batches a thread takes (run of rows, kv head) from a counter, a group of heads at a time for single rows, 8 rows at a
+time for runs.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def largest_divisor(n: int, limit: int) -> int:
 def make_scores(head_dim: int, kv: str, rows: int, chunks: int) -> Any:
     """scores(q, at, ld, keys, ahead, scale, s, o, lds): `rows` queries q[at + u * ld] with the 64 keys of a page.
 
-    Writes s[o + u * lds + position in page]. `ahead` is the address of the keys that are read next: they are fetched meanwhile.
+    Writes s[o + u * lds + position in page]. `ahead` is the address of the keys that are read next: they are fetched
+    meanwhile.
     """
     load = load_f16 if kv == "f16" else load_f32
     size = KV_BYTES[kv]
@@ -113,9 +115,10 @@ def softmax(s, at, p, to, n):
 
 
 def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int) -> Any:
-    """weighted_sum(p, at, lds, table, base, n, y, o, ld, inverse, valid): `rows` weight vectors with n values, 16 * vectors columns.
+    """weighted_sum(p, at, lds, table, page_bytes, base, n, y, o, ld, inverse, valid): values weighted by `rows` rows of p.
 
-    `table` are the sequence's page numbers, `base` the address of the wanted values' first column in page 0.
+    Writes 16 * vectors columns of the rows u < valid, over n positions. `table` are the sequence's page numbers, `base` the
+    address of the wanted values' first column in page 0.
     """
     load = load_f16 if kv == "f16" else load_f32
     row_bytes = head_dim * KV_BYTES[kv]
@@ -147,9 +150,10 @@ def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int) -> Any:
 
 
 def make_attention_scores(head_dim: int, group: int, kv: str) -> Any:
-    """Opcode of one-row batches: scores of all heads; threads share (kv head, page). Does nothing in larger batches.
+    """Opcode of one-row batches: scores of all heads; threads share (kv head, page). Nothing happens in larger batches.
 
-    I: 2 q, 3 its row stride, 4 heads, 5 kv heads, 6 layer's byte offset in a page, 7 scale (bits), 8 scores (heads, I[9]), 9 stride.
+    I: 2 q, 3 its row stride, 4 heads, 5 kv heads, 6 layer's byte offset in a page, 7 scale (bits), 8 scores, 9 their
+    stride from head to head.
     """
     rows = largest_divisor(group, 8)
     scores = make_scores(head_dim, kv, rows, 4 if rows <= 4 else 2)

@@ -1,4 +1,4 @@
-"""Exact integer dot products of bytes, and the table look-up of 4-bit codes, each by the best instruction of the target.
+"""Exact integer dot products of bytes and the look-up of 4-bit codes, each by the target's best instruction.
 
 Integer arithmetic without saturation is exact, so every version gives the same bits.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
+from modelc.kernels.jit import intrinsic
 from modelc.kernels.simd import I8, I16, I32, VI, I32x16, _call, _constant, _join, _part, target_has
 
 
@@ -38,7 +37,7 @@ def _multiply_add_pairs(context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.
 
 @intrinsic
 def dot_u8i8(typing_context: Any, acc: Any, w: Any, x: Any) -> Any:
-    """acc[lane] + sum of the 4 products u8(w byte) * i8(x byte) of each lane, exact int32 (vpdpbusd where it exists)."""
+    """Lane by lane acc + the sum of 4 products u8(w byte) * i8(x byte), exact int32 (vpdpbusd where it exists)."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         acc, w, x = args

@@ -38,7 +38,7 @@ def exp(x):
 
 @kernel
 def silu(x):
-    """x / (1 + e^-x) lane by lane."""
+    """Lane by lane x / (1 + e^-x)."""
     return x / (splat_f32(f32(1.0)) + exp(splat_f32(f32(0.0)) - x))
 
 

@@ -20,7 +20,8 @@ i32 = np.int32
 def make_embed(dtype: str) -> Any:
     """Opcode: x[t] = W[token[t]] * scale, f32.
 
-    I: 2 weight byte offset, 3 columns, 4 x, 5 row stride of x, 6 scale (bits). A value is (code - zero) * s - min, in that order.
+    I: 2 weight byte offset, 3 columns, 4 x, 5 row stride of x, 6 scale (bits). A value is (code - zero) * s - min, in
+        that order.
     """
     return _make_float_embed(dtype) if dtype in FLOAT_FORMATS else _make_block_embed(dtype)
 

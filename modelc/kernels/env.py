@@ -1,7 +1,8 @@
 """What compiled kernels and the Python around them agree on: numbers only, so that importing it costs nothing.
 
-An opcode sees two arrays of int64: E, the environment, holds base addresses and the numbers of the current batch; I, the instruction,
-holds 16 numbers of which opcodes define 2 to 14 for themselves. One environment per engine, one table per Program.
+An opcode sees two arrays of int64: E, the environment, holds base addresses and the numbers of the current batch; I,
+the instruction, holds 16 numbers of which opcodes define 2 to 14 for themselves. One environment per engine, one
+table per Program.
 """
 
 from __future__ import annotations

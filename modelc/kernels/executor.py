@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from modelc.kernels.env import (
     ARRIVED,
@@ -24,7 +23,7 @@ from modelc.kernels.env import (
     STOP,
     THREAD_BITS,
 )
-from modelc.kernels.jit import kernel
+from modelc.kernels.jit import intrinsic, kernel
 from modelc.kernels.pointers import I64_PTR, i64_ptr, offset
 from modelc.kernels.sync import atomic_add, atomic_load, atomic_store, cycles, pause, sched_yield, usleep
 
@@ -46,7 +45,7 @@ def call_opcode(typing_context: Any, address: Any, I: Any, E: Any, tid: Any, nth
 
 @kernel
 def barrier(control, nth, spins):
-    """Wait until all threads are here. Polls first; a wait of more than `spins` polls counts as a stall and gives the core away."""
+    """Wait until all threads are here; after `spins` polls that counts as a stall, and the core is given away."""
     if nth == 1:
         return
     generation = atomic_load(control, GENERATION)
@@ -91,8 +90,8 @@ def execute(program, n, environment, tid, nth):
 def worker(program, n, environment, tid, order):
     """A team member's loop: wait for the next order, take part if asked to, again.
 
-    Polls for about 0.1 ms, then yields, then sleeps; returns the last order seen after about 20 ms without work, so that Python can
-    park the thread, and -1 when told to stop.
+    Polls for about 0.1 ms, then yields, then sleeps; returns the last order seen after about 20 ms without work, so
+    that Python can park the thread, and -1 when told to stop.
     """
     E = i64_ptr(environment)
     control = i64_ptr(E[CONTROL])

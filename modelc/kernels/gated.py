@@ -12,7 +12,10 @@ from modelc.kernels.split import split, split_rows
 
 @kernel
 def swiglu(I, E, tid, nth):
-    """out = silu(gate) * up. I: 2 gate, 3 up, 4 row stride of both, 5 groups of 16 columns, 6 out, 7 its row stride."""
+    """Gate: out = silu(gate) * up.
+
+    I: 2 gate, 3 up, 4 row stride of both, 5 groups of 16 columns, 6 out, 7 its row stride.
+    """
     f = f32_ptr(E[FLOATS])
     start, stop = split_rows(E, E[N_ROWS], tid, nth)
     first, last = (0, I[5]) if E[N_ROWS] > 1 else split(I[5], tid, nth)

@@ -1,4 +1,4 @@
-"""The matmul opcode: W (rows, cols) in stored layout @ activations -> FLOATS (tokens, rows) f32; GEMV is its one-token case."""
+"""The matmul opcode: W (rows, cols) in stored layout @ activations -> FLOATS (tokens, rows) f32."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CACHED_BYTES = 128 * 1024  # of weights that stay in the L2 cache while all toke
 def make_matmul(dtype: str, activation: str = "f32") -> Any:
     """Opcode: one weight tensor times the batch's rows.
 
-    I: 2 weight byte offset, 3 columns, 4 row groups of 16, 5 activations (byte in QUANTS, or float index in FLOATS for float
-    weights), 6 output float index, 7 output row stride, 8 1 = only the rows whose logits are wanted; for float
-    weights also 9 1 = the activations are private rows in a one-row batch, 10 their row stride.
+    I: 2 weight byte offset, 3 columns, 4 row groups of 16, 5 activations (byte in QUANTS, or float index in FLOATS
+        for float weights), 6 output float index, 7 output row stride, 8 1 = only the rows whose logits are wanted;
+        for float weights also 9 1 = the activations are private rows in a one-row batch, 10 their row stride.
     """
     return _make_float_matmul(dtype) if dtype in FLOAT_FORMATS else _make_block_matmul(dtype, activation)
 

@@ -15,12 +15,12 @@ f32 = np.float32
 
 @kernel
 def rms_norm(I, E, tid, nth):
-    """x += residual; out = x / sqrt(mean(x^2) + eps) * weight, row by row.
+    """Add, then normalise: x += residual; out = x / sqrt(mean(x^2) + eps) * weight, row by row.
 
-    I: 2 x, 3 row stride of all three buffers (a multiple of 32, padded with zeros), 4 residual or -1, 5 weight in CONSTANTS,
-    6 out, 7 eps (bits), 8 columns, 9 1 = only the rows whose logits are wanted.
-    Order: lane i of two accumulators takes columns i, i + 32, ... and i + 16, i + 48, ...; both are added, then the lanes by the
-    fixed tree.
+    I: 2 x, 3 row stride of all three buffers (a multiple of 32, padded with zeros), 4 residual or -1, 5 weight in
+        CONSTANTS, 6 out, 7 eps (bits), 8 columns, 9 1 = only the rows whose logits are wanted.
+    Order: lane i of two accumulators takes columns i, i + 32, ... and i + 16, i + 48, ...; both are added, then the
+        lanes by the fixed tree.
     """
     f = f32_ptr(E[FLOATS])
     weight = f32_ptr(E[CONSTANTS])

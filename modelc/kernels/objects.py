@@ -1,9 +1,10 @@
 """Machine code of opcodes: compiled once, kept as object files in the user's cache folder, linked by address.
 
-Numba's own cache never hits for functions whose closures hold other functions, and does not notice edits in imported files; here
-the key is a hash of all kernel sources, the CPU's features and the versions of Numba and llvmlite. Files are written to a temporary
-name and renamed, so several processes may compile at once; without a writable folder everything is compiled in memory.
-Numba is imported only to compile: a start with a full cache needs LLVM's loader alone.
+Numba's own cache never hits for functions whose closures hold other functions, and does not notice edits in imported
+files; here the key is a hash of all kernel sources, the CPU's features and the versions of Numba and llvmlite. Files
+are written to a temporary name and renamed, so several processes may compile at once; without a writable folder
+everything is compiled in memory. Numba is imported only to compile: a start with a full cache needs LLVM's loader
+alone.
 """
 
 from __future__ import annotations

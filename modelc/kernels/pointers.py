@@ -1,7 +1,7 @@
 """Typed raw pointers for kernels: no array struct, no reference count, no bounds.
 
-A pointer is made from an int64 address (`f32_ptr(address)`); `p[i]` reads and writes an element, `offset(p, i)` moves on by
-elements. Bounds are the caller's: whoever builds a Program checks every offset before it runs.
+A pointer is made from an int64 address (`f32_ptr(address)`); `p[i]` reads and writes an element, `offset(p, i)` moves
+on by elements. Bounds are the caller's: whoever builds a Program checks every offset before it runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 from numba.core.datamodel import models
-from numba.extending import intrinsic, overload, register_model
+from numba.extending import overload, register_model
+
+from modelc.kernels.jit import intrinsic
 
 __all__ = [
     "I64_PTR",
@@ -33,7 +35,7 @@ I8 = ir.IntType(8)
 I32 = ir.IntType(32)
 
 
-class Pointer(types.Type):  # type: ignore[misc]
+class Pointer(types.Type):
     """Numba type of a pointer to `element`; `llvm` is the element's LLVM type."""
 
     def __init__(self, element: types.Type, llvm: ir.Type) -> None:
@@ -43,7 +45,7 @@ class Pointer(types.Type):  # type: ignore[misc]
 
 
 @register_model(Pointer)
-class _PointerModel(models.PrimitiveModel):  # type: ignore[misc]
+class _PointerModel(models.PrimitiveModel):
     def __init__(self, manager: Any, pointer: Pointer) -> None:
         super().__init__(manager, pointer, pointer.llvm.as_pointer())
 
@@ -99,14 +101,14 @@ def _set(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
 
 
 @overload(operator.getitem)
-def _getitem(pointer, index):  # type: ignore[no-untyped-def]
+def _getitem(pointer, index):
     if isinstance(pointer, Pointer):
         return lambda pointer, index: _get(pointer, index)
     return None
 
 
 @overload(operator.setitem)
-def _setitem(pointer, index, value):  # type: ignore[no-untyped-def]
+def _setitem(pointer, index, value):
     if isinstance(pointer, Pointer):
         return lambda pointer, index, value: _set(pointer, index, value)
     return None
@@ -122,8 +124,6 @@ def f32_of_bits(typing_context: Any, bits: Any) -> Any:
     return types.float32(types.int64), codegen
 
 
-def element_ptr(
-    builder: ir.IRBuilder, pointer: Pointer, value: ir.Value, index: ir.Value, target: ir.Type
-) -> ir.Value:
+def element_ptr(builder: ir.IRBuilder, pointer: Pointer, value: ir.Value, index: ir.Value, target: ir.Type) -> ir.Value:
     """For other intrinsics: the address of element `index` of `value`, as a pointer to `target`."""
     return builder.bitcast(builder.gep(value, [index], source_etype=pointer.llvm), target.as_pointer())

@@ -35,7 +35,8 @@ def make_rope_angles(style: str) -> Any:
     """Opcode: for each row the factors C and S of its position, so that rotated = x * C + partner * S.
 
     `pairs` rotates columns (2i, 2i + 1), `halves` columns (i, i + head_dim / 2).
-    I: 2 float64 frequencies in CONSTANTS (index in doubles), 3 out (rows, 2, head_dim) f32, 4 head_dim, 5 factor on C and S (bits).
+    I: 2 float64 frequencies in CONSTANTS (index in doubles), 3 out (rows, 2, head_dim) f32, 4 head_dim, 5 factor on C
+        and S (bits).
     Source: RoFormer (arXiv 2104.09864).
     """
     pairs = style == "pairs"
@@ -92,7 +93,8 @@ def make_rope(style: str, head_dim: int) -> Any:
 def make_kv_write(head_dim: int, kv: str) -> Any:
     """Opcode: keys and values of the batch's rows into their pages.
 
-    A page holds, for each layer and head, keys as (4 chunks, head_dim, 16 positions) and values as (64 positions, head_dim).
+    A page holds, for each layer and head, keys as (4 chunks, head_dim, 16 positions) and values as (64 positions,
+    head_dim).
     I: 2 keys, 3 row stride of keys and values, 4 kv heads, 5 values, 6 the layer's byte offset in a page.
     """
     size = KV_BYTES[kv]

@@ -1,7 +1,7 @@
 """Choosing the next token from logits: penalties, bias, temperature, truncation, the draw.
 
-**Order.** Sums of probabilities run over ascending tokens in 16 lanes (total) or over candidates by descending probability, ties by
-ascending token. The draw is a function of (seed, position) alone.
+**Order.** Sums of probabilities run over ascending tokens in 16 lanes (total) or over candidates by descending
+probability, ties by ascending token. The draw is a function of (seed, position) alone.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from modelc.kernels.simd import load_f32, max_lanes, maximum, splat_f32, splat_z
 
 f32 = np.float32
 u64 = np.uint64
+
 
 @kernel
 def uniform(seed, position):

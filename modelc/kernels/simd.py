@@ -1,8 +1,9 @@
 """SIMD vectors as first-class Numba values: `F32x16` (16 floats) and `I32x16` (16 int32, also 64 raw bytes).
 
-All float operations are IEEE 754 without fast-math, and a fused multiply-add happens only where `fma` is written. LLVM may cut
-a 512-bit value into 256- or 128-bit registers, but never changes a value: the bits are the same on every CPU.
-Where an instruction set offers a shortcut (VNNI dot products, F16C), the version without it gives the same integers or floats.
+All float operations are IEEE 754 without fast-math, and a fused multiply-add happens only where `fma` is written.
+LLVM may cut a 512-bit value into 256- or 128-bit registers, but never changes a value: the bits are the same on every
+CPU. Where an instruction set offers a shortcut (VNNI dot products, F16C), the version without it gives the same
+integers or floats.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.datamodel import models
 from numba.core.errors import RequireLiteralValue
-from numba.extending import intrinsic, overload, register_model
+from numba.extending import overload, register_model
 
+from modelc.kernels.jit import intrinsic
 from modelc.kernels.pointers import element_ptr
 
 LANES = 16
@@ -29,7 +31,7 @@ VF = ir.VectorType(F32, LANES)
 VI = ir.VectorType(I32, LANES)
 
 
-class Vector(types.Type):  # type: ignore[misc]
+class Vector(types.Type):
     """Numba type of a 16-lane vector; `llvm` is its LLVM type."""
 
     def __init__(self, name: str, llvm: ir.Type) -> None:
@@ -38,7 +40,7 @@ class Vector(types.Type):  # type: ignore[misc]
 
 
 @register_model(Vector)
-class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]
+class _VectorModel(models.PrimitiveModel):
     def __init__(self, manager: Any, vector: Vector) -> None:
         super().__init__(manager, vector, vector.llvm)
 
@@ -209,7 +211,7 @@ def from_bits(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
-    """x * y + z, rounded once."""
+    """The fused x * y + z, rounded once."""
     return F32x16(F32x16, F32x16, F32x16), lambda c, b, s, args: _call(b, "llvm.fma.v16f32", VF, list(args))
 
 
@@ -260,7 +262,7 @@ def _binary(op: Any, float_method: str | None, int_method: str | None) -> None:
     floats, ints = make(float_method, F32x16), make(int_method, I32x16)
 
     @overload(op)
-    def overloaded(x, y):  # type: ignore[no-untyped-def]
+    def overloaded(x, y):
         if x is F32x16 and y is F32x16 and floats is not None:
             return lambda x, y: floats(x, y)
         if x is I32x16 and y is I32x16 and ints is not None:
@@ -306,7 +308,7 @@ max_lanes = _make_reduction(
 # -------------------------------------------------------------------------------------------------- register tiles
 
 
-class Tile(types.Type):  # type: ignore[misc]
+class Tile(types.Type):
     """A mutable local array of `count` vectors; lives in registers once loops with constant bounds are unrolled."""
 
     def __init__(self, vector: Vector, count: int) -> None:
@@ -315,7 +317,7 @@ class Tile(types.Type):  # type: ignore[misc]
 
 
 @register_model(Tile)
-class _TileModel(models.PrimitiveModel):  # type: ignore[misc]
+class _TileModel(models.PrimitiveModel):
     def __init__(self, manager: Any, tile: Tile) -> None:
         super().__init__(manager, tile, tile.vector.llvm.as_pointer())
 
@@ -360,12 +362,12 @@ def _tile_set(typing_context: Any, tile: Any, index: Any, value: Any) -> Any:
 
 
 @overload(operator.getitem)
-def _getitem(tile, index):  # type: ignore[no-untyped-def]
+def _getitem(tile, index):
     return (lambda tile, index: _tile_get(tile, index)) if isinstance(tile, Tile) else None
 
 
 @overload(operator.setitem)
-def _setitem(tile, index, value):  # type: ignore[no-untyped-def]
+def _setitem(tile, index, value):
     return (lambda tile, index, value: _tile_set(tile, index, value)) if isinstance(tile, Tile) else None
 
 

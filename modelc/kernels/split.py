@@ -16,7 +16,7 @@ def split(n, tid, nth):
 
 @kernel
 def split_rows(E, n, tid, nth):
-    """Rows of thread `tid` of `n`. In a one-row batch every thread computes that row for itself (cheaper than a barrier)."""
+    """Rows of thread `tid` of `n`; of a one-row batch every thread computes its own copy, cheaper than a barrier."""
     if E[N_ROWS] == 1:
         return 0, 1
     steps = (n + ROW_STEP - 1) // ROW_STEP
@@ -25,5 +25,5 @@ def split_rows(E, n, tid, nth):
 
 @kernel
 def private_row(E, tid):
-    """Index of the first row of a per-row buffer that thread `tid` uses: its own copy in a one-row batch, else row 0."""
+    """First row of a private buffer that thread `tid` uses: its own copy in a one-row batch, else row 0."""
     return tid if E[N_ROWS] == 1 else 0

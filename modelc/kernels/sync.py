@@ -6,8 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic
 
+from modelc.kernels.jit import intrinsic
 from modelc.kernels.pointers import element_ptr
 
 I32 = ir.IntType(32)

@@ -1,8 +1,8 @@
 """Register tiles: 16 output rows times 1, 4 or 8 tokens, for every weight type and activation format.
 
 **Order.** Columns are taken in segments of 512. Inside a segment, one chain of FMAs over ascending blocks of 32 columns
-(float weights: over ascending columns); the segments' sums are added in ascending order. The order is a function of the weight's
-row alone, so a token has the same bits in every tile, batch and thread.
+(float weights: over ascending columns); the segments' sums are added in ascending order. The order is a function of
+the weight's row alone, so a token has the same bits in every tile, batch and thread.
 
 For a block with integer dot product i (exact int32) of codes and activations, weight scale s, activation scale d and
 activation sum x (float32):
@@ -47,8 +47,8 @@ AHEAD = 4096  # bytes of software prefetch: measured 1.3 times the bandwidth of 
 def make_block_tile(dtype: str, activation: str, n_tokens: int) -> Any:
     """A tile of `n_tokens` tokens for a quantized weight type.
 
-    Returns tile(w, p, nb, ahead, x, q, y, o, ld, valid): weights at w[p], nb blocks of 32 columns, `ahead` whether to prefetch
-    weights, activation records at x[q], outputs f32 y[o + u * ld + lane] for tokens u < valid.
+    Returns tile(w, p, nb, ahead, x, q, y, o, ld, valid): weights at w[p], nb blocks of 32 columns, `ahead` whether to
+    prefetch weights, activation records at x[q], outputs f32 y[o + u * ld + lane] for tokens u < valid.
     """
     form = BLOCK_FORMATS[dtype]
     unpack, scales, blocks = form.unpack, form.scales, form.blocks

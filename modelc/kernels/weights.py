@@ -1,7 +1,7 @@
 """How each weight type's stored records are read: the one table that tiles and row look-ups are made from.
 
-A record holds 16 rows (the lanes) of 32 columns, or of 256 for the K types; the record maps are drawn in `modelc.layout`.
-`unpack` writes a block's 8 words: byte 4 * lane + k of word j is the unsigned code of column 4j + k.
+A record holds 16 rows (the lanes) of 32 columns, or of 256 for the K types; the record maps are drawn in
+`modelc.layout`. `unpack` writes a block's 8 words: byte 4 * lane + k of word j is the unsigned code of column 4j + k.
 The value of a code is `scale * (code - zero) - min` with one scale for 32 columns, or two (`halves`) for 16 each.
 """
 
@@ -15,7 +15,17 @@ import numpy as np
 
 from modelc.kernels.dot import look_up
 from modelc.kernels.jit import kernel
-from modelc.kernels.simd import load_bf16, load_bytes, load_f16, load_f32, load_i8, load_u8, splat_i32, splat_zero, to_f32
+from modelc.kernels.simd import (
+    load_bf16,
+    load_bytes,
+    load_f16,
+    load_f32,
+    load_i8,
+    load_u8,
+    splat_i32,
+    splat_zero,
+    to_f32,
+)
 
 i32 = np.int32
 
@@ -99,7 +109,8 @@ def unpack_codebook(w, p, words):
         words[j] = look_up(words[j])
 
 
-# scales(w, record, block_in_record, s) writes s[0] scale, s[1] min (for 32 columns) or s[0..1] scales, s[2..3] mins (halves)
+# scales(w, record, block_in_record, s) writes s[0] scale, s[1] min (for 32 columns) or s[0..1] scales, s[2..3] mins
+# (halves)
 
 
 @kernel

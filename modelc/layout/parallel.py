@@ -30,8 +30,8 @@ Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 LOCK = threading.Lock()
 NJIT: Any = numba.njit  # its type hints leave out half of its options
-# A second thread is waited for, on a busy machine for a time slice, which is longer than a small tensor takes: 211 tensors
-# of 0.2 to 40 MB, twice as many threads as cores: 2.5 s when two threads share each, 0.05 s when they share the large ones.
+# A second thread is waited for: on a busy machine for a time slice, longer than a small tensor takes. 211 tensors of
+# 0.2 to 30 MB, 5 runnable threads on 2 cores: 2.5 s when two threads share each tensor, 0.05 s when only the large ones.
 MIN_THREAD_BYTES = 4 << 20
 OPTIONS = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 

@@ -1,4 +1,4 @@
-"""Where buffers lie, and where threads must meet: the two things that follow from the instructions' declared accesses."""
+"""Where buffers lie and where threads must meet: both follow from the accesses that instructions declare."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Placement:
 def place(instructions: Sequence[Instruction], kept: Buffer) -> Placement:
     """Give each buffer an offset; buffers whose uses do not overlap in time share memory. `kept` is live to the end.
 
-    Private and shared buffers come from separate pools: a thread may run ahead in its private rows while another still reads a
-    shared buffer, and memory common to both would cost a barrier.
+    Private and shared buffers come from separate pools: a thread may run ahead in its private rows while another
+    still reads a shared buffer, and memory common to both would cost a barrier.
     """
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
@@ -51,7 +51,7 @@ def place(instructions: Sequence[Instruction], kept: Buffer) -> Placement:
 
 
 class _Pool:
-    """Memory handed out by exact shape: a dead buffer goes to the next of the same rows, stride and columns (its padding stays zero)."""
+    """Memory by exact shape: a dead buffer's place goes to the next of the same shape, so that padding stays zero."""
 
     def __init__(self) -> None:
         self.size = 0

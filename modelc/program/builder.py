@@ -1,7 +1,7 @@
 """The builder: an architecture calls it in the order of its forward pass, and gets a Program.
 
-Each opcode is declared here once: its name and variant, its fields, and what it reads and writes with the way threads divide each
-buffer. Places and barriers follow from that (`allocate`).
+Each opcode is declared here once: its name and variant, its fields, and what it reads and writes with the way threads
+divide each buffer. Places and barriers follow from that (`allocate`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,19 @@ from modelc.kernels.env import (
     RECORD_BYTES,
 )
 from modelc.program.allocate import barriers, place
-from modelc.program.program import ALL, OUT_ROWS, PRIVATE, ROWS, Access, Buffer, Instruction, Program, View, Weight
+from modelc.program.program import (
+    ALL,
+    OUT_ROWS,
+    PRIVATE,
+    ROWS,
+    Access,
+    Buffer,
+    Field,
+    Instruction,
+    Program,
+    View,
+    Weight,
+)
 
 
 def float_bits(value: float) -> int:
@@ -82,15 +94,26 @@ class Builder:
     def embed(self, weight: Weight, scale: float = 1.0) -> Buffer:
         """The rows of `weight` that the batch's tokens name, times `scale`."""
         x = self.buffer(weight.cols, private=True)
-        fields = [weight.offset, weight.cols, x, x.stride, float_bits(scale)]
+        fields: list[Field] = [weight.offset, weight.cols, x, x.stride, float_bits(scale)]
         self._emit(f"embed.{weight.dtype}", fields, [_write(x, PRIVATE, ROWS)])
         return x
 
-    def rms_norm(self, x: Buffer, weight: int, eps: float, add: Buffer | None = None, *, out_rows: bool = False) -> Buffer:
+    def rms_norm(
+        self, x: Buffer, weight: int, eps: float, add: Buffer | None = None, *, out_rows: bool = False
+    ) -> Buffer:
         """x += add; returns x / rms(x) * weight, for all rows or for those whose logits are wanted."""
         out = self.buffer(x.cols, private=True)
         rows = OUT_ROWS if out_rows else ROWS
-        fields = [x, x.stride, -1 if add is None else add, weight, out, float_bits(eps), x.cols, int(out_rows)]
+        fields: list[Field] = [
+            x,
+            x.stride,
+            -1 if add is None else add,
+            weight,
+            out,
+            float_bits(eps),
+            x.cols,
+            int(out_rows),
+        ]
         access = [_write(x, PRIVATE, rows), _write(out, PRIVATE, rows)]
         if add is not None:
             access.append(_read(add, ALL, rows))
@@ -109,8 +132,8 @@ class Builder:
     def _matmul(self, x: Buffer, weight: Weight, out: Buffer, column: int, out_rows: bool) -> None:
         width = weight.groups * 16
         written = _write(out, f"{weight.groups} groups", f"{weight.groups} groups", column, column + width)
-        target = [View(out, column, width), out.stride, int(out_rows)]
-        fields = [weight.offset, weight.cols, weight.groups]
+        target: list[Field] = [View(out, column, width), out.stride, int(out_rows)]
+        fields: list[Field] = [weight.offset, weight.cols, weight.groups]
         if DTYPES[weight.dtype].is_block:
             q = self.quantize(x, out_rows=out_rows)
             opcode = f"matmul.{weight.dtype}.{self.activation}"
@@ -126,7 +149,7 @@ class Builder:
             row_bytes = x.cols // 32 * RECORD_BYTES[self.activation]
             q = Buffer(x.cols, row_bytes, panels * PANEL, "quants", private=True)
             rows = OUT_ROWS if out_rows else ROWS
-            fields = [x, x.stride, x.cols // 32, q, int(x.private), int(out_rows)]
+            fields: list[Field] = [x, x.stride, x.cols // 32, q, int(x.private), int(out_rows)]
             read = _read(x, PRIVATE if x.private else ALL, rows)
             self._emit(f"quantize.{self.activation}", fields, [read, _write(q, PRIVATE, rows)])
             self._quantized[x] = q
@@ -137,14 +160,16 @@ class Builder:
         groups = gate_up.cols // 32
         out = self.buffer(cols)
         division = f"{groups} groups"
-        fields = [gate_up, View(gate_up, 16 * groups, cols), gate_up.stride, groups, out, out.stride]
+        fields: list[Field] = [gate_up, View(gate_up, 16 * groups, cols), gate_up.stride, groups, out, out.stride]
         self._emit("swiglu", fields, [_read(gate_up, division, ROWS), _write(out, division, ROWS)])
         return out
 
-    def rope_angles(self, frequencies: npt.NDArray[np.float64], style: str, head_dim: int, factor: float = 1.0) -> Buffer:
+    def rope_angles(
+        self, frequencies: npt.NDArray[np.float64], style: str, head_dim: int, factor: float = 1.0
+    ) -> Buffer:
         """Rotation factors of each row's position, scaled by `factor`; `style` is `pairs` or `halves`."""
         out = self.buffer(2 * head_dim, private=True)
-        fields = [self.constant(frequencies) // 2, out, head_dim, float_bits(factor)]
+        fields: list[Field] = [self.constant(frequencies) // 2, out, head_dim, float_bits(factor)]
         self._emit(f"rope_angles.{style}", fields, [_write(out, PRIVATE, ROWS)])
         return out
 
@@ -176,7 +201,7 @@ class Builder:
         out = self.buffer(heads * head_dim)
         counter = FIRST_COUNTER + COUNTER_WORDS * self._counters
         self._counters += 1
-        fields = [q, q.buffer.stride, heads, kv_heads, kv_at, float_bits(scale), scores, scores.stride]
+        fields: list[Field] = [q, q.buffer.stride, heads, kv_heads, kv_at, float_bits(scale), scores, scores.stride]
         read = [_read(q.buffer, ALL, ALL, q.start, q.start + q.cols), Access(None, False, ALL, ALL, kv_at, kv_at + 1)]
         self._emit(f"attention_scores.{variant}", fields, [*read, _write(scores, "pages", PRIVATE)])
         written = [_read(scores, ALL, PRIVATE), _write(out, "slabs", "units")]
@@ -185,7 +210,7 @@ class Builder:
 
     # ------------------------------------------------------------------------------------------------ assembly
 
-    def _emit(self, opcode: str, fields: Sequence[int | Buffer | View], accesses: Sequence[Access]) -> None:
+    def _emit(self, opcode: str, fields: Sequence[Field], accesses: Sequence[Access]) -> None:
         self._instructions.append(Instruction(opcode, tuple(fields), tuple(accesses), self.layer))
 
     def finish(self, logits: Buffer, vocab_size: int) -> Program:
@@ -217,7 +242,7 @@ class Builder:
         )
 
 
-def _resolve(value: int | Buffer | View, offsets: dict[Buffer, int]) -> int:
+def _resolve(value: Field, offsets: dict[Buffer, int]) -> int:
     if isinstance(value, View):
         return offsets[value.buffer] + value.start
     return offsets[value] if isinstance(value, Buffer) else value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +62,9 @@ class View:
     cols: int
 
 
+Field: TypeAlias = int | Buffer | View
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """One buffer that an instruction touches, and how threads divide it.
@@ -90,7 +94,7 @@ class Instruction:
     """An opcode, its fields 2 to 13 (buffers and views stand for their offsets), and what it touches."""
 
     opcode: str
-    fields: tuple[int | Buffer | View, ...]
+    fields: tuple[Field, ...]
     accesses: tuple[Access, ...]
     layer: int
 

@@ -99,6 +99,7 @@ class Engine:
         self._env[env.PAGE_BYTES] = program.page_bytes
         self._env[env.SCRATCH_FLOATS] = scratch_floats
         self._env[env.SPINS] = SPINS
+        self._steps, self._seconds = 0, 0.0
         execute = python_function(addresses["execute"], 5, 0)
         worker = python_function(addresses["worker"], 5, 1)
         self._team = Team(self._table, self._env, self._control, execute, worker, program.n_threads)
@@ -123,7 +124,8 @@ class Engine:
             n_out += rows.outputs
         assert 0 < n <= self.program.max_rows, "a batch has 1 to max_rows rows"
         self._env[env.N_ROWS], self._env[env.N_UNITS], self._env[env.N_OUT] = n, n_units, n_out
-        self._team.run(n)
+        self._seconds += self._team.run(n)
+        self._steps += 1
         p = self.program
         logits = self._floats[p.logits : p.logits + n_out * p.logits_stride]
         return logits.reshape(n_out, p.logits_stride)[:, : p.vocab_size]
@@ -133,12 +135,15 @@ class Engine:
         size = self.program.page_bytes
         self._kv[target * size : (target + 1) * size] = self._kv[source * size : (source + 1) * size]
 
-    def profile(self, enabled: bool) -> npt.NDArray[np.int64]:
-        """Turn cycle counts of each instruction on (from zero) or off; returns the counts so far."""
-        counts = self._cycles.copy()
+    def start_profile(self) -> None:
+        """Count the cycles of each instruction from now on."""
         self._cycles[:] = 0
-        self._env[env.PROFILE] = self._cycles.ctypes.data if enabled else 0
-        return counts
+        self._steps, self._seconds = 0, 0.0
+        self._env[env.PROFILE] = self._cycles.ctypes.data
+
+    def profile(self) -> tuple[npt.NDArray[np.int64], int, float]:
+        """Cycles of each instruction, steps and seconds since `start_profile`."""
+        return self._cycles.copy(), self._steps, self._seconds
 
     def close(self) -> None:
         """End the team's threads."""

@@ -75,7 +75,9 @@ class Request:
         sampling: what was asked.
     """
 
-    def __init__(self, prompt: Sequence[int], sampling: Sampling, sampler: Sampler, tokenizer: Tokenizer, sink: Sink) -> None:
+    def __init__(
+        self, prompt: Sequence[int], sampling: Sampling, sampler: Sampler, tokenizer: Tokenizer, sink: Sink
+    ) -> None:
         self.tokens = list(prompt)
         self.computed = 0
         self.pages: list[int] = []

@@ -21,7 +21,8 @@ def allocate(n: int, dtype: Any) -> np.ndarray[Any, Any]:
         pages.madvise(mmap.MADV_HUGEPAGE)
     raw = np.frombuffer(pages, np.uint8)
     start = -raw.ctypes.data % alignment
-    return raw[start : start + size].view(dtype)[:n]
+    memory: np.ndarray[Any, Any] = raw[start : start + size].view(dtype)
+    return memory[:n]
 
 
 def physical_bytes() -> int:

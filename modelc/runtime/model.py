@@ -22,6 +22,7 @@ from modelc.runtime.engine import Engine, Rows
 from modelc.runtime.generation import Chunk, Generation, Request, Sink
 from modelc.runtime.memory import physical_bytes
 from modelc.runtime.pages import PagePool
+from modelc.runtime.profile import report
 from modelc.runtime.sampler import Sampler, Workspace
 from modelc.runtime.sampling import Sampling
 from modelc.runtime.scheduler import Scheduler
@@ -120,7 +121,8 @@ class LanguageModel:
         """Start an answer; `sink` gets its chunks from another thread, the last one with a finish reason.
 
         Raises:
-            BadInputError: the prompt is empty, too long, or has tokens outside the vocabulary; or `sampling` is out of range.
+            BadInputError: the prompt is empty, too long, or has tokens outside the vocabulary; or `sampling` is out
+                of range.
         """
         sampling.check(self.vocab_size)
         prompt = list(prompt_ids)
@@ -141,7 +143,7 @@ class LanguageModel:
         return request.generation
 
     def stream(self, prompt: str | Sequence[int], **sampling: Any) -> Iterator[str]:
-        """The answer to `prompt`, piece by piece; keywords are the fields of `Sampling`. Closing the iterator stops it."""
+        """The answer to `prompt`, piece by piece; keywords as in `Sampling`. Closing the iterator stops it."""
         ids = self.tokenize(prompt, parse_special=True) if isinstance(prompt, str) else prompt
         chunks: queue.SimpleQueue[Chunk] = queue.SimpleQueue()
         generation = self.submit(ids, Sampling(**sampling), chunks.put)
@@ -206,6 +208,16 @@ class LanguageModel:
         wrong = next((t for t in tokens if not 0 <= t < self.vocab_size), None)
         if wrong is not None:
             raise BadInputError("no such token", param="prompt", expected=f"ids below {self.vocab_size}", got=wrong)
+
+    # -------------------------------------------------------------------------------------------------- profile
+
+    def start_profile(self) -> None:
+        """Count from now on where the time goes."""
+        self._scheduler.call(lambda engine, pool: engine.start_profile())
+
+    def profile_report(self) -> str:
+        """What `start_profile` counted: time by kind of instruction and by layer."""
+        return report(self._engine.program, *self._scheduler.call(lambda engine, pool: engine.profile()))
 
     # ------------------------------------------------------------------------------------------------- lifetime
 

@@ -1,7 +1,8 @@
 """How many of the team's threads take part in a step.
 
-When other processes take the cores, threads wait for one another at every barrier and a team is slower than one thread alone,
-by orders of magnitude. The answer does not depend on the number of threads, so it can follow what the machine has to give.
+When other processes take the cores, threads wait for one another at every barrier and a team is slower than one
+thread alone, by orders of magnitude. The answer does not depend on the number of threads, so it can follow what the
+machine has to give.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ LONGEST_RESPITE = 512
 class Pace:
     """Chooses the number of threads for each step from what steps cost so far.
 
-    A stall (a wait far beyond any imbalance of work) starts a trial with one thread; it stays if the trial was faster than the
-    stalled step, for a while that doubles each time.
+    A stall (a wait far beyond any imbalance of work) starts a trial with one thread; it stays if the trial was faster
+    than the stalled step, for a while that doubles each time.
 
     Args:
         n_threads: size of the team.

@@ -1,4 +1,4 @@
-"""Finished sequences whose keys and values are kept, so that a prompt that begins like one of them need not be computed again."""
+"""Finished sequences whose keys and values are kept for prompts that begin like them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The scheduler: one thread that owns the engine and forms each step's batch from all requests.
 
-A step takes one row from every sequence that is answering, and as many rows of waiting prompts as fit, shared fairly; requests
-join and leave between steps. An answer has the bits it would have alone, because the engine's rows do not see each other.
+A step takes one row from every sequence that is answering, and as many rows of waiting prompts as fit, shared fairly;
+requests join and leave between steps. An answer has the bits it would have alone, because the engine's rows do not
+see each other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The thread team that runs a linked Program.
 
-Members enter the compiled `worker` once and meet the caller at barriers inside it; Python is not involved while there is work.
-After a while without work a member comes back and parks on a semaphore, so that an idle server uses no processor time.
+Members enter the compiled `worker` once and meet the caller at barriers inside it; Python is not involved while there
+is work. After a while without work a member comes back and parks on a semaphore, so that an idle server uses no
+processor time.
 """
 
 from __future__ import annotations
@@ -58,16 +59,18 @@ class Team:
         for member in self._members:
             member.start()
 
-    def run(self, rows: int) -> None:
-        """Execute the program once for the batch of `rows` rows in the environment; returns when all threads are done."""
+    def run(self, rows: int) -> float:
+        """Execute the program once for the batch of `rows` rows in the environment; returns the seconds it took."""
         self._control[FIRST_COUNTER:] = 0
         n_threads = self._pace.threads()
         if n_threads > 1:
             self._order(n_threads)
         start = time.perf_counter()
         self._execute(*self._arguments, 0, n_threads)
-        self._pace.note(rows, time.perf_counter() - start, int(self._control[STALLS]))
+        seconds = time.perf_counter() - start
+        self._pace.note(rows, seconds, int(self._control[STALLS]))
         self._control[STALLS] = 0
+        return seconds
 
     def _order(self, n_threads: int) -> None:
         self._step += 1

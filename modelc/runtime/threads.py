@@ -9,8 +9,8 @@ from pathlib import Path
 def default_threads() -> int:
     """Physical cores within the affinity mask and the cgroup's CPU quota, at least 1.
 
-    Hyper-threads share a core's vector units, and threads beyond the quota are stopped by the system in the middle of a step; both
-    make a team slower than a smaller one.
+    Hyper-threads share a core's vector units, and threads beyond the quota are stopped by the system in the middle of
+    a step; both make a team slower than a smaller one.
     """
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
     cores = {_siblings(cpu) for cpu in cpus}

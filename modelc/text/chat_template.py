@@ -18,6 +18,7 @@ MAX_TEMPLATE_CHARS = 1 << 20
 MAX_INPUT_CHARS = 1 << 30
 MAX_DATE_CHARS = 256
 _PROBE = "Xq7Zv"
+_REFUSED = (SecurityError, RecursionError, MemoryError)
 
 
 class _RaisedByTemplateError(TemplateError):
@@ -75,25 +76,26 @@ class ChatTemplate:
         conversation = join_parts(messages)
         if self.source is None:
             return "".join(f"{message['role']}: {message['content'] or ''}\n" for message in conversation)
-        if "developer" not in self.source:
-            conversation = [{**m, "role": "system"} if m["role"] == "developer" else m for m in conversation]
-        if any(message["role"] == "system" for message in conversation) and not self._takes_system:
-            conversation = merge_system(conversation)
-        if self._wants_parts:
-            conversation = parts_of(conversation)
         variables = {
+            "documents": None,
             **kwargs,
-            "messages": conversation,
             "tools": list(tools) if tools else None,
-            "documents": kwargs.get("documents"),
             "bos_token": bos_token,
             "eos_token": eos_token,
             "add_generation_prompt": add_generation_prompt,
         }
         try:
-            return self._render(variables)
+            return self._render({**variables, "messages": self._adapted(conversation)})
         except Exception as error:
             raise _explain(error) from error
+
+    def _adapted(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """`messages` without what this template does not take, said in another way."""
+        if self.source is not None and "developer" not in self.source:
+            messages = [{**m, "role": "system"} if m["role"] == "developer" else m for m in messages]
+        if any(message["role"] == "system" for message in messages) and not self._takes_system:
+            messages = merge_system(messages)
+        return parts_of(messages) if self._wants_parts else messages
 
     @cached_property
     def _wants_parts(self) -> bool:
@@ -112,7 +114,9 @@ class ChatTemplate:
         """Whether the probe's text is in the prompt."""
         try:
             return _PROBE in self._render({"messages": messages, "tools": None, "bos_token": "", "eos_token": ""})
-        except Exception:  # whatever a template does not take, it fails in its own way
+        except _REFUSED:
+            raise
+        except Exception:  # what a template does not take, it fails on in its own way
             return False
 
     def _render(self, variables: Mapping[str, Any]) -> str:
@@ -153,7 +157,7 @@ def _strftime_now(pattern: str) -> str:
 def _explain(error: Exception) -> ModelcError:
     if isinstance(error, _RaisedByTemplateError):
         return BadInputError(error.message or "the chat template does not take these messages", param="messages")
-    if isinstance(error, (SecurityError, RecursionError, MemoryError)):
+    if isinstance(error, _REFUSED):
         return BadFileError(f"the chat template was refused: {_reason(error)}")
     return BadInputError(f"the chat template does not take these messages: {_reason(error)}", param="messages")
 

@@ -121,7 +121,7 @@ def test_a_port_in_use_is_one_line(modelc: Modelc, gguf: Path) -> None:
 def test_the_model_is_packed_and_loaded_by_the_server_after_it_listens(
     modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Any, ...]], packed_cache: Path
 ) -> None:
-    flags = ["--threads", "2", "--activations", "int16", "--kv", "f32", "--max-context", "512", "--profile"]
+    flags = ["--threads", "2", "--activations", "int16", "--kv", "f32", "--max-context", "512"]
     assert modelc("run", gguf, *flags).code == 0
     assert not packed_cache.exists()
     served.load_model()
@@ -173,3 +173,22 @@ def test_a_damaged_file_is_one_line(modelc: Modelc, gguf: Path, served: Served) 
     assert modelc("run", gguf).code == 0
     with pytest.raises(BadFileError, match=r"Tiny-Model\.gguf"):
         served.load_model()
+
+
+def test_profile_counts_from_the_start_and_is_shown_at_the_end(
+    modelc: Modelc, gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+
+    def serve(load_model: Callable[[], Any], _: ServeOptions) -> int:
+        load_model()
+        steps.append("served")
+        return 0
+
+    model = SimpleNamespace(start_profile=lambda: steps.append("started"), profile_report=lambda: "gemv 100 %")
+    monkeypatch.setattr("modelc.api.server.serve", serve)
+    monkeypatch.setattr(LOADED, lambda *_: model)
+    modelc("pack", gguf, "--name", "tiny")
+    result = modelc("run", "--profile")
+    assert (result.code, result.err) == (0, "gemv 100 %\n")
+    assert steps == ["started", "served"]

@@ -24,7 +24,8 @@ def packed(smollm2_gguf: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def server(packed: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "modelc", "run", str(packed), "--port", "0", "--activations", "int16"]
+    flags = ["--port", "0", "--activations", "int16", "--profile"]
+    command = [sys.executable, "-m", "modelc", "run", str(packed), *flags]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process
@@ -32,7 +33,7 @@ def server(packed: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def test_a_packed_model_answers_and_the_server_ends_with_0(server: subprocess.Popen[str]) -> None:
+def test_a_packed_model_answers_and_the_server_ends_with_0_and_a_profile(server: subprocess.Popen[str]) -> None:
     assert server.stderr is not None
     line = server.stderr.readline()
     found = re.search(r"http://127\.0\.0\.1:\d+", line)
@@ -47,4 +48,6 @@ def test_a_packed_model_answers_and_the_server_ends_with_0(server: subprocess.Po
         assert "".join(pieces) == answer["choices"][0]["message"]["content"]
     server.send_signal(signal.SIGINT)
     assert server.wait(20) == 0
-    assert "Traceback" not in server.stderr.read()
+    said = server.stderr.read()
+    assert re.search(r"^profile: \d+ steps, ", said, re.MULTILINE)
+    assert "Traceback" not in said
