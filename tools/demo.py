@@ -19,6 +19,7 @@ from tools.fetch_smollm2 import FetchError, fetch, models_folder
 MODELC = [sys.executable, "-m", "modelc"]
 PACKED = Path("build", "demo", "smollm2-135m-instruct.modelc")
 USUAL_PORT = 8080
+SYSTEM = "You are a helpful assistant."
 START_S = 300.0  # the first start compiles the kernels
 STOP_S = 10.0
 
@@ -68,7 +69,7 @@ def free_port() -> int:
 def ask(port: int, question: str) -> Iterator[str]:
     """Yield the pieces of the answer from `/v1/chat/completions` as they arrive."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    body = json.dumps({"messages": [{"role": "user", "content": question}], "stream": True})
+    body = json.dumps({"messages": messages(question), "stream": True})
     connection.request("POST", "/v1/chat/completions", body, {"Content-Type": "application/json"})
     response = connection.getresponse()
     if response.status != 200:
@@ -87,9 +88,14 @@ def ask(port: int, question: str) -> Iterator[str]:
         raise DemoError("the server's answer was empty")
 
 
+def messages(question: str) -> list[dict[str, str]]:
+    """Return the conversation: without a system message, this model's own one makes it answer in French at times."""
+    return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": question}]
+
+
 def curl_example(port: int, question: str) -> str:
     """Return a shell command that asks the same question."""
-    body = json.dumps({"messages": [{"role": "user", "content": question}]}).replace("'", r"'\''")
+    body = json.dumps({"messages": messages(question)}).replace("'", r"'\''")
     header = "-H 'Content-Type: application/json'"
     return f"curl http://127.0.0.1:{port}/v1/chat/completions {header} -d '{body}'"
 
@@ -105,8 +111,7 @@ def _pack(weights: Path) -> None:
 @contextlib.contextmanager
 def _served(port: int) -> Iterator[subprocess.Popen[bytes]]:
     """Run the server on `port` for the length of the block."""
-    # int16: so small a model is often undecided between two words, and rounding to int8 then decides
-    arguments = ["run", str(PACKED), "--port", str(port), "--activations", "int16"]
+    arguments = ["run", str(PACKED), "--port", str(port)]
     print("$ " + " ".join(["modelc", *arguments]), flush=True)
     # in a session of its own, so that Ctrl-C reaches it once, as the signal sent below
     server = subprocess.Popen([*MODELC, *arguments], start_new_session=True)

@@ -115,10 +115,10 @@ def softmax(s, at, p, to, n):
 
 
 def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int) -> Any:
-    """weighted_sum(p, at, lds, table, page_bytes, base, n, y, o, ld, inverse, valid): values weighted by `rows` rows of p.
+    """weighted_sum(p, at, lds, table, page_bytes, base, n, y, o, ld, inverse, valid): values weighted by rows of p.
 
-    Writes 16 * vectors columns of the rows u < valid, over n positions. `table` are the sequence's page numbers, `base` the
-    address of the wanted values' first column in page 0.
+    Writes 16 * vectors columns of the rows u < valid, over n positions. `table` are the sequence's page numbers,
+    `base` the address of the wanted values' first column in page 0.
     """
     load = load_f16 if kv == "f16" else load_f32
     row_bytes = head_dim * KV_BYTES[kv]

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
-from platformdirs import user_cache_dir
+
+from modelc.settings import cache_folder
 
 SYMBOL_BYTES = 1024  # the file begins with the function's name, padded with zeros; the object file follows
 
@@ -108,8 +109,7 @@ def _target_machine() -> llvm.TargetMachine:
 
 def default_folder() -> Path:
     """The cache folder for this version of the kernels on this CPU."""
-    root = os.environ.get("MODELC_CACHE") or user_cache_dir("modelc")
-    return Path(root) / "kernels" / cache_key()
+    return cache_folder() / "kernels" / cache_key()
 
 
 def cache_key() -> str:

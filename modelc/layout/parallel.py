@@ -22,16 +22,17 @@ from numba import prange, types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
+from modelc.cpu_quota import cpu_quota
 from modelc.layout.loop_cache import LoopCache
-from modelc.layout.quota import cpu_quota
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Compiled = TypeVar("Compiled", bound=Callable[..., Any])
 
 LOCK = threading.Lock()
 NJIT: Any = numba.njit  # its type hints leave out half of its options
-# A second thread is waited for: on a busy machine for a time slice, longer than a small tensor takes. 211 tensors of
-# 0.2 to 30 MB, 5 runnable threads on 2 cores: 2.5 s when two threads share each tensor, 0.05 s when only the large ones.
+# A second thread is waited for, on a busy machine for a time slice, which is longer than a small tensor takes.
+# Measured with 211 tensors of 0.2 to 30 MB, 5 runnable threads on 2 cores: 2.5 s when two threads share each of them,
+# 0.05 s when they share only the large ones.
 MIN_THREAD_BYTES = 4 << 20
 OPTIONS = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 

@@ -216,8 +216,8 @@ class LanguageModel:
         self._scheduler.call(lambda engine, pool: engine.start_profile())
 
     def profile_report(self) -> str:
-        """What `start_profile` counted: time by kind of instruction and by layer."""
-        return report(self._engine.program, *self._scheduler.call(lambda engine, pool: engine.profile()))
+        """What `start_profile` counted: time by kind of instruction and by layer; also of a model that is closed."""
+        return report(self._engine.program, *self._engine.profile())
 
     # ------------------------------------------------------------------------------------------------- lifetime
 

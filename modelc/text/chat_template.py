@@ -14,7 +14,7 @@ from modelc.text.chat_messages import join_parts, merge_system, parts_of
 from modelc.text.template_budget import RefusedError, weigh
 from modelc.text.template_sandbox import TemplateSandbox
 
-MAX_TEMPLATE_CHARS = 1 << 20
+MAX_TEMPLATE_CHARS = 1 << 17
 MAX_INPUT_CHARS = 1 << 30
 MAX_DATE_CHARS = 256
 _PROBE = "Xq7Zv"

@@ -11,7 +11,7 @@ from jinja2.runtime import Context
 BUDGET_KEY = "the budget"
 """Where the rendering's context has the `Budget`; with spaces, so that no template can name it."""
 
-MAX_TIME_S = 10.0
+MAX_TIME_S = 5.0
 BASE_UNITS = 1 << 25
 UNITS_PER_INPUT_CHAR = 64
 STEP_UNITS = 64

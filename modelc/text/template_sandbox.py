@@ -45,7 +45,12 @@ class TemplateSandbox(ImmutableSandboxedEnvironment):
     concat = staticmethod(concat)
 
     def __init__(self) -> None:
-        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", GenerationTag])
+        super().__init__(
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=["jinja2.ext.loopcontrols", GenerationTag],
+            optimized=False,  # folding constants takes quadratic time in deep expressions
+        )
         self.finalize = _finalize
         self.filters = {**bounded_filters(), _COUNTED: _counted, _WEIGHED: _weighed, _JOINED: _joined}
         self.globals["range"] = _range

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from modelc.cli import main
+from modelc.settings import cache_folder
 from tests.formats.gguf_builder import small_gguf
 
 
@@ -20,6 +21,7 @@ class Result:
 
 
 Modelc = Callable[..., Result]
+COMPILED = cache_folder()  # before the home changes: compiled code is the same for every test
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +32,16 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for variable in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(variable, str(home))
     monkeypatch.setenv("MODELC_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("MODELC_CACHE", str(COMPILED))
     monkeypatch.setenv("COLUMNS", "100")
     for variable in ("MODELC_BIND", "MODELC_PORT", "MODELC_API_KEY", "MODELC_DEFAULT_MODEL", "MODELC_DEBUG"):
         monkeypatch.delenv(variable, raising=False)
     return home
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def packed_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache for packed weights only; compiled code stays where it is."""
+    """An empty cache for packed weights."""
     monkeypatch.setattr("modelc.resolve.cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache" / "packed"
 

@@ -28,7 +28,7 @@ def fma(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> F32:
         outward = np.where((error > 0) == (total > 0), 1, -1)
         is_even = (bits & 1) == 0
         odd = np.where(np.isfinite(total) & (error != 0) & is_even, bits + outward, bits)
-        return odd.view(np.float64).astype(f32).reshape(np.shape(product))
+        return odd.view(np.float64).astype(f32).reshape(np.broadcast_shapes(a.shape, b.shape, c.shape))
 
 
 def sum_lanes(x: F32) -> F32:

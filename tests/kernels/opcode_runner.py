@@ -63,6 +63,11 @@ def unwritten(*shape: int) -> npt.NDArray[np.float32]:
     return np.full(shape, UNWRITTEN, np.float32)
 
 
+def is_unwritten(values: npt.NDArray[np.float32]) -> bool:
+    """Whether nothing was written to any of `values`."""
+    return bool((np.ascontiguousarray(values).view(np.uint32) == UNWRITTEN.view(np.uint32)).all())
+
+
 def float_bits(value: float) -> int:
     """The bits of `value` as float32: how an instruction carries a float."""
     return int(np.float32(value).view(np.int32))

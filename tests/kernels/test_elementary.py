@@ -83,7 +83,8 @@ def angles() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(2)
     quarter_turns = np.arange(-4000, 4000) * (math.pi / 2)
     positions = np.multiply.outer(np.arange(0, 131072, 97), 10000.0 ** (-np.arange(0, 64, 7) / 64)).reshape(-1)
-    a = np.concatenate([quarter_turns, positions, rng.uniform(-1e5, 1e5, 20000), [0.0, -0.0, 1e-300, 1e5]])
+    far = rng.uniform(-(2.0**22), 2.0**22, 20000)
+    a = np.concatenate([quarter_turns, positions, rng.uniform(-1e5, 1e5, 20000), far, [0.0, -0.0, 1e-300]])
     s, c = np.full_like(a, np.nan), np.full_like(a, np.nan)
     run(sines, [a.size, a, s, c])
     return a, s, c

@@ -142,7 +142,7 @@ def max_tree(x: np.ndarray) -> np.ndarray:
 def float_results() -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(4)
     pool = tricky_floats(3000, 5)
-    operands = np.concatenate([rng.standard_normal((3, 4000)), rng.choice(pool, (3, 8000))], 1).astype(f32)
+    operands = np.concatenate([rng.standard_normal((3, 4000), f32), rng.choice(pool, (3, 8000))], 1)
     out = unwritten(len(FLOAT_OPERATIONS), operands.shape[1])
     run(float_operations, [operands.shape[1], *operands, out])
     return operands, out

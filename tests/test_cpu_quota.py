@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modelc.layout.quota import cpu_quota
+from modelc.cpu_quota import cpu_quota
 
 
 @pytest.fixture

@@ -1,0 +1,56 @@
+"""The models that are measured: SmolLM2-135M as it is published, and requantized by llama.cpp, in the user's cache folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.engines import BenchError, Engine
+from modelc.resolve import as_modelc
+from modelc.settings import cache_folder
+from tools.fetch_smollm2 import FetchError, fetch, models_folder
+
+PUBLISHED = "Q4_1"
+REQUANTIZED = ("Q4_0", "Q8_0", "Q4_K_M", "F16")
+NAMES = (PUBLISHED, *REQUANTIZED)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """One model, for modelc (`packed`) and for the others (`gguf`)."""
+
+    name: str
+    gguf: Path
+    packed: Path
+
+
+def prepare(name: str, quantizer: Engine | None) -> ModelFiles:
+    """Return the files of a model, making what is not there yet.
+
+    Args:
+        name: one of NAMES.
+        quantizer: llama.cpp, which all but the published model are made by.
+
+    Raises:
+        BenchError: the model cannot be fetched or made.
+    """
+    try:
+        published = fetch(models_folder())
+    except FetchError as error:
+        raise BenchError(str(error)) from error
+    gguf = published if name == PUBLISHED else _requantized(published, name, quantizer)
+    return ModelFiles(name, gguf, as_modelc(gguf))
+
+
+def _requantized(published: Path, name: str, quantizer: Engine | None) -> Path:
+    folder = cache_folder() / "bench"
+    target = folder / published.name.replace(PUBLISHED, name)
+    if target.exists():
+        return target
+    if quantizer is None:
+        raise BenchError(f"{name} is made by llama.cpp, which is not set up: run `make peers`")
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_suffix(".part")
+    quantizer.ask("quantize", source=str(published), target=str(unfinished), kind=name)
+    unfinished.replace(target)
+    return target
