@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from modelc.text.byte_alphabet import BYTE_CHARS, bytes_to_chars, chars_to_bytes
+from modelc.text.byte_alphabet import BYTE_CHARS, bytes_to_chars, chars_to_bytes, utf8
 from modelc.text.merges import Merges
 from modelc.text.pre_tokenizers import find_pre_tokenizer
 from modelc.text.special_tokens import SpecialTokens
@@ -16,8 +17,10 @@ from modelc.text.vocabulary import TokenType, Vocabulary
 CACHED_WORDS = 1 << 15
 MAX_CACHED_CHARS = 64
 
-# Marked as such, a token is never made from ordinary text, even where merges or a whole word would give its text.
-_NEVER_ORDINARY = frozenset({TokenType.CONTROL, TokenType.UNKNOWN})
+_SPECIAL = frozenset({TokenType.CONTROL, TokenType.UNKNOWN})
+# Never made from ordinary text, even where merges or a whole word would give the token's text.
+_NEVER_ORDINARY = _SPECIAL | {TokenType.UNUSED}
+_BYTE = re.compile("<0x([0-9A-Fa-f]{2})>")
 
 
 class BpeTokenizer:
@@ -49,7 +52,7 @@ class BpeTokenizer:
         by_type: dict[int, dict[str, int]] = {kind: {} for kind in {*TokenType, *vocabulary.types}}
         for token, (text, kind) in enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True)):
             by_type[kind].setdefault(text, token)
-        self.special_ids = frozenset(chain.from_iterable(by_type[kind].values() for kind in _NEVER_ORDINARY))
+        self.special_ids = frozenset(token for token, kind in enumerate(vocabulary.types) if kind in _SPECIAL)
         user_defined = by_type[TokenType.USER_DEFINED]
         self._user_defined = SpecialTokens(user_defined)
         self._all_special = SpecialTokens({**by_type[TokenType.UNKNOWN], **by_type[TokenType.CONTROL], **user_defined})
@@ -139,11 +142,10 @@ class BpeTokenizer:
         text, kind = self.vocabulary.tokens[token], self.vocabulary.types[token]
         if kind == TokenType.UNUSED:
             return b""
-        if kind in _NEVER_ORDINARY or kind == TokenType.USER_DEFINED:
-            return text.encode("utf-8", "surrogateescape")
-        if kind == TokenType.BYTE and text.startswith("<0x") and text.endswith(">"):
-            return bytes.fromhex(text[3:-1])
-        return chars_to_bytes(text)
+        if kind in _SPECIAL or kind == TokenType.USER_DEFINED:
+            return utf8(text)
+        byte = _BYTE.fullmatch(text) if kind == TokenType.BYTE else None
+        return bytes.fromhex(byte[1]) if byte else chars_to_bytes(text)
 
     def _ordinary_ids(self, text: str) -> Iterable[int]:
         words = self._split_words.split(text)

@@ -27,4 +27,12 @@ def chars_to_bytes(text: str) -> bytes:
     """Undo `bytes_to_chars`; text with a character outside the alphabet is taken as it is, in UTF-8."""
     if all(ord(char) in _TO_BYTES for char in text):
         return text.translate(_TO_BYTES).encode("latin-1")
-    return text.encode("utf-8", "surrogateescape")
+    return utf8(text)
+
+
+def utf8(text: str) -> bytes:
+    """`text` in UTF-8; bytes that a reader kept as surrogate escapes come out as they were."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")

@@ -185,7 +185,8 @@ def find_pre_tokenizer(name: str | None) -> PreTokenizer:
         raise UnsupportedError("this pre-tokenizer is not byte-level", got=name, hint="use another model")
     known = name if name in _BY_NAME else _nearest(name)
     if known != name:
-        _LOG.warning("unknown pre-tokenizer %r: using %r, tokens may differ from the model's own", name, known)
+        what = "the model names no pre-tokenizer" if name is None else f"unknown pre-tokenizer {name[:64]!r}"
+        _LOG.warning("%s: using %r, tokens may differ from the model's own", what, known)
     return _compiled(known)
 
 

@@ -74,8 +74,11 @@ class Vocabulary:
         types = _types(metadata, len(tokens))
         merges = _strings(metadata, "merges")
         ids = {name: _token_id(metadata, f"{name}_token_id", len(tokens)) for name in (*_END_KEYS, "bos", "padding")}
-        eog_ids = {ids[name] for name in _END_KEYS} | _known_ends(tokens, types, merges)
-        eog_ids |= _listed_ends(metadata, len(tokens))
+        named = {token for token in ids.values() if token is not None}
+        ends = {token for name in _END_KEYS if (token := ids[name]) is not None} | _listed_ends(metadata, len(tokens))
+        known = _known_ends(tokens)
+        _restore_types(tokens, types, merges, named | known)
+        special = (TokenType.CONTROL, TokenType.USER_DEFINED)
         vocabulary = cls(
             tokens,
             types,
@@ -83,7 +86,7 @@ class Vocabulary:
             bos_id=ids["bos"],
             eos_id=ids["eos"],
             pad_id=ids["padding"],
-            eog_ids=frozenset(token for token in eog_ids if token is not None),
+            eog_ids=frozenset(ends | {token for token in known if types[token] in special}),
             add_bos=_flag(metadata, "add_bos_token"),
             add_eos=_flag(metadata, "add_eos_token") or False,
             pre=_text(metadata, "pre"),
@@ -144,26 +147,29 @@ def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     return None if text is None else str(text)
 
 
-def _known_ends(tokens: Sequence[str], types: list[int], merges: Sequence[str]) -> set[int | None]:
-    """Ids of well-known end tokens; `types` is corrected where a file calls one an ordinary token."""
+def _known_ends(tokens: Sequence[str]) -> set[int]:
+    """Ids of the tokens whose text is a well-known end, whatever their type."""
     known = {*_END_TEXTS.split(), *_CODE_END_TEXTS.split()}
     found = {text: token for token, text in enumerate(tokens) if text in known}
-    for text, token in list(found.items()):
-        if types[token] == TokenType.NORMAL:
-            # Converters have lost the type of real end tokens. No merge makes those; ordinary text that happens
-            # to look like one (`</s>` in a vocabulary of web pages) comes from a merge.
-            if any(merge.replace(" ", "", 1) == text for merge in merges):
-                del found[text]
-            else:
-                types[token] = TokenType.CONTROL
-        elif types[token] not in (TokenType.CONTROL, TokenType.USER_DEFINED):
-            del found[text]
     # Where a message ends with <|return|> or <|call|>, <|end|> only ends a part of it.
-    if "<|end|>" in found and found.keys() & {"<|call|>", "<|calls|>"} and found.keys() & {"<|return|>", "<|flush|>"}:
-        del found["<|end|>"]
+    if found.keys() & {"<|call|>", "<|calls|>"} and found.keys() & {"<|return|>", "<|flush|>"}:
+        found.pop("<|end|>", None)
     return set(found.values())
 
 
-def _listed_ends(metadata: Mapping[str, Any], n_tokens: int) -> set[int | None]:
+def _restore_types(tokens: Sequence[str], types: list[int], merges: Sequence[str], special: set[int]) -> None:
+    """Mark those of `special` as control tokens that the file calls ordinary.
+
+    Converters have lost the type of real control tokens. No merge makes those; ordinary text that happens to look like
+    one (`</s>` in a vocabulary of web pages) comes from a merge.
+    """
+    suspects = [token for token in special if types[token] == TokenType.NORMAL and len(tokens[token]) > 1]
+    made = {merge.replace(" ", "", 1) for merge in merges} if suspects else set()
+    for token in suspects:
+        if tokens[token] not in made:
+            types[token] = TokenType.CONTROL
+
+
+def _listed_ends(metadata: Mapping[str, Any], n_tokens: int) -> set[int]:
     listed = _value(metadata, "eog_token_ids", list, "a list of integers") or []
     return {token for token in listed if type(token) is int and 0 <= token < n_tokens}

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from tools.demo import DemoError, ask, curl_example, free_port
+from tools.demo import DemoError, ask, curl_example, free_port, messages
 
 QUESTION = 'What\'s "up"? $HOME `x`'
 
@@ -48,7 +48,7 @@ def test_the_answer_comes_in_the_pieces_of_the_stream(port: int, monkeypatch: py
     lines = [chunk(role="assistant"), chunk(content="Par"), chunk(content="is é"), chunk(), "data: [DONE]"]
     monkeypatch.setattr(Answers, "lines", lines)
     assert "".join(ask(port, QUESTION)) == "Paris é"
-    assert Answers.asked == {"messages": [{"role": "user", "content": QUESTION}], "stream": True}
+    assert Answers.asked == {"messages": messages(QUESTION), "stream": True}
 
 
 @pytest.mark.parametrize(("lines", "status"), [([chunk(), "data: [DONE]"], 200), (["no model"], 503)])
@@ -64,7 +64,7 @@ def test_an_empty_answer_or_an_error_ends_the_demo(
 def test_the_curl_example_is_quoted_for_the_shell() -> None:
     words = shlex.split(curl_example(8080, QUESTION))
     assert words[0] == "curl"
-    assert json.loads(words[-1]) == {"messages": [{"role": "user", "content": QUESTION}]}
+    assert json.loads(words[-1]) == {"messages": messages(QUESTION)}
 
 
 def test_a_port_in_use_is_not_chosen(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
