@@ -27,17 +27,20 @@ check: $(VENV)/installed-dev ## lint, formatting, types
 	$(PY) -m mypy
 
 .PHONY: bench
-bench: $(VENV)/installed-dev ## measure modelc beside other engines
-	$(PY) -m bench
+bench: $(VENV)/installed-dev ## measure modelc beside other engines (after peers): make bench BENCH="--quick"
+	$(PY) -m bench $(BENCH)
 
 .PHONY: conformance
 conformance: $(VENV)/installed-dev ## check a server's answers against the specification
 	$(PY) -m conformance
 
 .PHONY: peers
-peers: ## set up the engines that bench compares with
+peers: .peers/installed ## set up the engines that bench compares with (compiles one of them, some minutes)
+
+.peers/installed: bench/peers.txt
 	test -x $(PEERS) || $(PYTHON) -m venv .peers
 	$(PEERS) -m pip install --quiet --requirement bench/peers.txt
+	@touch $@
 
 .PHONY: clean
 clean: ## remove what make and the tools have made here (not the caches outside)

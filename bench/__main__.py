@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import accuracy, startup
 from bench.compare import IdleWatch, compare
-from bench.engines import LLAMA_CPP, MODELC, OPENVINO, PEERS, BenchError, Engine, EngineKind
+from bench.engines import LLAMA_CPP, MODELC, OPENVINO, PEERS, BenchError, Engine, EngineKind, running
 from bench.machine import describe_machine, own_versions
 from bench.models import NAMES, PUBLISHED, ModelFiles, prepare
 from bench.report import markdown, tables
@@ -66,7 +66,7 @@ def _measure(options: argparse.Namespace) -> Results:
     names = [name for name in NAMES if name in options.models]
     results = Results(datetime.date.today().isoformat(), options.rounds, describe_machine(), own_versions(), {})
     with contextlib.ExitStack() as stack:
-        engines = [stack.enter_context(Engine(kind)) for kind in _available()]
+        engines = [stack.enter_context(running(kind)) for kind in _available()]
         for engine in engines:
             about = engine.ask("about")
             results.versions[engine.name], results.details[engine.name] = about["version"], about["detail"]

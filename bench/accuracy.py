@@ -1,7 +1,7 @@
 """How far an engine's probabilities are from those of a float64 forward over the same weights.
 
-The reference is a list of cases: `ids`, and for the position after each of them `top_ids`, the 20 likeliest tokens, with
-`top_logprobs`, their natural logarithms of probability.
+The reference is a list of cases: `ids`, and for the position after each of them `top_ids`, the 20 likeliest tokens,
+with `top_logprobs`, their natural logarithms of probability.
 """
 
 import json

@@ -14,7 +14,7 @@ PASSES = 8
 AHEAD_BYTES = (0, 4096)  # software prefetch helps on some machines and costs on others: the faster counts
 
 
-@njit(nogil=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True)
 def _read(address, n_bytes, passes, ahead):  # type: ignore[no-untyped-def]
     memory = u8_ptr(address)
     sums = tile_i32(8)

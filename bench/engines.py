@@ -1,16 +1,17 @@
-"""The engines as the driver sees them: each a process of its own that lives as long as the measurements and idles between its own."""
+"""The engines as the driver sees them: each a process that lives as long as the run and idles between turns."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 ROOT = Path(__file__).parent.parent
 PEERS = ROOT / ".peers" / "bin" / "python"
@@ -42,22 +43,35 @@ LLAMA_CPP = EngineKind("llama.cpp", "bench.workers.llama_cpp", PEERS)
 OPENVINO = EngineKind("OpenVINO GenAI", "bench.workers.openvino", PEERS, frozenset({"Q4_1"}))
 
 
-class Engine:
-    """A running worker process. Use it as a context manager: the process ends with the block."""
+@contextlib.contextmanager
+def running(kind: EngineKind) -> Iterator[Engine]:
+    """An engine's process, which ends with the block."""
+    command = [str(kind.python), "-m", kind.module]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    with (
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
+    ):
+        try:
+            yield Engine(kind, process, errors)
+        finally:
+            process.kill()  # it has nothing to keep
 
-    def __init__(self, kind: EngineKind) -> None:
+
+class Engine:
+    """A running engine. Made by `running`.
+
+    Attributes:
+        name: for users.
+    """
+
+    def __init__(self, kind: EngineKind, process: subprocess.Popen[str], errors: IO[bytes]) -> None:
         self.name = kind.name
         self._kind = kind
-        self._errors = tempfile.TemporaryFile()
-        self._process = subprocess.Popen(
-            [str(kind.python), "-m", kind.module],
-            cwd=ROOT,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
+        self._process = process
+        self._errors = errors
 
     def measures(self, model: str) -> bool:
         """Whether the engine is measured with the model of this name."""
@@ -89,16 +103,6 @@ class Engine:
         except OSError:
             return 0.0
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")  # user and system time
-
-    def __enter__(self) -> Engine:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()  # it has nothing to keep
-        self._process.communicate()
-        self._errors.close()
 
     def _last_words(self) -> str:
         self._process.wait()

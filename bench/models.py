@@ -1,4 +1,4 @@
-"""The models that are measured: SmolLM2-135M as it is published, and requantized by llama.cpp, in the user's cache folder."""
+"""The models that are measured: SmolLM2-135M as published, and requantized by llama.cpp, in the user's cache folder."""
 
 from __future__ import annotations
 

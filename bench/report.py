@@ -16,13 +16,19 @@ PEERS = (LLAMA_CPP.name, OPENVINO.name)
 BUSY_SHARE = 0.02  # of a core; an engine that does more in others' turns disturbs them
 INTRODUCTION = """# Figures
 
-modelc beside other engines, on one machine, in one run: `make peers bench BENCH=--record` makes this page anew.
+modelc beside other engines, on one machine, in one run. `make peers`, then `make bench BENCH=--record`, makes this page
+anew.
 
-Every engine is a process of its own that holds the same weights; they take turns, measure by measure, {rounds} rounds, and another
-one begins each round. Each figure is the median of the rounds (lowest to highest); a ratio is the median of the rounds' ratios.
-Prompts are random token ids, new in each round. *prefill 512*: a prompt of 512 tokens from nothing to the choice of the next token.
-*decode at N*: 64 tokens, greedily, one after another, after N others. SmolLM2-135M-Instruct is published as Q4_1; the other types
-are made from it by llama.cpp's quantizer, which gives Q4_K_M's rows of 576 columns other types (Q5_0, Q8_0) than those named.
+Every engine is a process of its own that holds the same weights. They take turns, measure by measure; rounds: {rounds},
+each begun by another engine. A figure is the median of the rounds (lowest to highest), a ratio the median of the
+rounds' ratios. Prompts are random token ids, new in each round.
+
+- *prefill 512*: a prompt of 512 tokens, from nothing to the choice of the next token.
+- *decode at N*: 64 tokens, greedily, one after another, after N others.
+- *stream-read*: the bytes of the weights read in order, by as many threads, and nothing done with them.
+
+SmolLM2-135M-Instruct is published as Q4_1. The other types are made from it by llama.cpp's quantizer, which gives most
+matrices of Q4_K_M other types (Q5_0, Q8_0), as their 576 columns are no multiple of 256.
 """
 
 
@@ -164,4 +170,4 @@ def _conditions_table(results: Results) -> Table:
         rows.append(
             ("cores kept busy in others' turns", shares + (": TOO MUCH, figures are disturbed" if busy else ""))
         )
-    return Table("Conditions", ("", ""), tuple(rows))
+    return Table("Conditions", ("what", "value"), tuple(rows))

@@ -1,4 +1,4 @@
-"""What a user waits for and what a running server takes: start, first token, first start ever, memory, opening a file."""
+"""What a user waits for and what a server takes: start, first token, first start ever, memory, opening a file."""
 
 from __future__ import annotations
 

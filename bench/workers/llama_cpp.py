@@ -38,6 +38,8 @@ class LlamaCpp:
         C.llama_log_set(_ignore, ctypes.c_void_p(0))
         C.llama_backend_init()
         self._model: Any = None
+        self._threads = 1
+        self._vocab_size = 0
         self._contexts: dict[int, Any] = {}
 
     def about(self) -> dict[str, Any]:

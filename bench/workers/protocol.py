@@ -1,7 +1,7 @@
 """How the driver talks to an engine's process: one JSON object a line, a question in, an answer out.
 
-A question names its command in `do` and carries the command's arguments; an answer is what the command returned, or `error`.
-The process ends when its standard input is closed.
+A question names its command in `do` and carries the command's arguments; an answer is what the command returned, or
+`error`. The process ends when its standard input is closed.
 """
 
 import json

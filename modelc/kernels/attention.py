@@ -64,9 +64,9 @@ def largest_divisor(n: int, limit: int) -> int:
 
 
 def make_scores(head_dim: int, kv: str, rows: int, chunks: int) -> Any:
-    """scores(q, at, ld, keys, ahead, scale, s, o, lds): `rows` queries q[at + u * ld] with the 64 keys of a page.
+    """scores(q, at, ld, keys, ahead, n, scale, s, o, lds): `rows` queries q[at + u * ld] with the first n keys of a page.
 
-    Writes s[o + u * lds + position in page]. `ahead` is the address of the keys that are read next: they are fetched
+    Writes s[o + u * lds + position in page], up to whole steps of 16 * chunks positions. `ahead` is the address of the keys that are read next: they are fetched
     meanwhile.
     """
     load = load_f16 if kv == "f16" else load_f32
@@ -76,11 +76,11 @@ def make_scores(head_dim: int, kv: str, rows: int, chunks: int) -> Any:
     lines = size * chunks // CHUNKS  # of 64 bytes to fetch in each step
 
     @kernel
-    def scores(q, at, ld, keys, ahead, scale, s, o, lds):
+    def scores(q, at, ld, keys, ahead, n, scale, s, o, lds):
         k = u8_ptr(keys)
         next_keys = u8_ptr(ahead)
         acc = tile_f32(sums)
-        for c in range(0, CHUNKS, chunks):
+        for c in range(0, min(CHUNKS, (n + CHUNK - 1) // CHUNK), chunks):
             for i in range(sums):
                 acc[i] = splat_zero()
             for d in range(head_dim):
@@ -174,7 +174,9 @@ def make_attention_scores(head_dim: int, group: int, kv: str) -> Any:
             following = unit + 1
             ahead = E[KV] + table[following % pages] * E[PAGE_BYTES] + I[6] + following // pages * head_bytes
             for u in range(head * group, (head + 1) * group, rows):
-                scores(f, I[2] + u * head_dim, head_dim, keys, ahead, scale, f, I[8] + u * I[9] + page * PAGE, I[9])
+                scores(
+                    f, I[2] + u * head_dim, head_dim, keys, ahead, PAGE, scale, f, I[8] + u * I[9] + page * PAGE, I[9]
+                )
 
     return attention_scores
 
@@ -245,7 +247,7 @@ def make_attention(head_dim: int, group: int, kv: str) -> Any:
             for page in range(pages):
                 keys = base + table[page] * E[PAGE_BYTES]
                 ahead = base + table[min(page + 1, pages - 1)] * E[PAGE_BYTES]
-                group_scores(f, q, head_dim, keys, ahead, scale, s, page * PAGE, ld)
+                group_scores(f, q, head_dim, keys, ahead, n - page * PAGE, scale, s, page * PAGE, ld)
             for u in range(rows):
                 inverse[u] = splat_f32(softmax(s, u * ld, s, u * ld, n))
             out = I[10] + t * I[11] + h * head_dim
@@ -270,7 +272,7 @@ def make_attention(head_dim: int, group: int, kv: str) -> Any:
             for page in range(pages):
                 keys = base + table[page] * E[PAGE_BYTES]
                 ahead = base + table[min(page + 1, pages - 1)] * E[PAGE_BYTES]
-                run_scores(f, q, I[3], keys, ahead, scale, s, page * PAGE, ld)
+                run_scores(f, q, I[3], keys, ahead, last - page * PAGE, scale, s, page * PAGE, ld)
             for u in range(8):
                 if u < count:
                     inverse[u] = splat_f32(softmax(s, u * ld, s, u * ld, n + u))

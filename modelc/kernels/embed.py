@@ -9,7 +9,7 @@ import numpy as np
 from modelc.kernels.env import FLOATS, N_ROWS, SCRATCH, SCRATCH_FLOATS, TOKENS, WEIGHTS
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_of_bits, f32_ptr, i64_ptr, u8_ptr
-from modelc.kernels.simd import store_bytes, store_f32, tile_f32, tile_i32
+from modelc.kernels.simd import store_bytes, store_f32, tile_f32
 from modelc.kernels.split import private_row, split_rows
 from modelc.kernels.weights import BLOCK_FORMATS, FLOAT_FORMATS
 
@@ -51,7 +51,7 @@ def _make_float_embed(dtype: str) -> Any:
 
 def _make_block_embed(dtype: str) -> Any:
     form = BLOCK_FORMATS[dtype]
-    unpack, scales, blocks = form.unpack, form.scales, form.blocks
+    word, scales, blocks = form.word, form.scales, form.blocks
     header, block_bytes, record_bytes = form.header_bytes, form.block_bytes, form.record_bytes
     zero, has_min, halves = form.zero, form.has_min, form.halves
 
@@ -63,7 +63,6 @@ def _make_block_embed(dtype: str) -> Any:
         scratch = E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4
         codes = u8_ptr(scratch)  # (8 words, 16 lanes, 4)
         factors = f32_ptr(scratch + 512)  # (4, 16 lanes)
-        words = tile_i32(8)
         s = tile_f32(4)
         nb = I[3] // 32
         scale = f32_of_bits(I[6])
@@ -74,10 +73,9 @@ def _make_block_embed(dtype: str) -> Any:
             out = I[4] + (t + private_row(E, tid)) * I[5]
             for b in range(nb):
                 record = group + b // blocks * record_bytes
-                unpack(w, record + header + b % blocks * block_bytes, words)
-                scales(w, record, b % blocks, s)
+                scales(w, record, b % blocks, s, 0)
                 for j in range(8):
-                    store_bytes(codes, 64 * j, words[j])
+                    store_bytes(codes, 64 * j, word(w, record + header + b % blocks * block_bytes, j))
                 for j in range(4):
                     store_f32(factors, 16 * j, s[j])
                 for c in range(32):

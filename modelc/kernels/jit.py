@@ -12,7 +12,7 @@ from typing import Any
 from numba import njit
 from numba.extending import intrinsic as numba_intrinsic
 
-__all__ = ["intrinsic", "kernel"]
+__all__ = ["inlined", "intrinsic", "kernel"]
 
 
 OPTIONS: dict[str, Any] = {
@@ -32,3 +32,8 @@ def intrinsic(define: Callable[..., Any]) -> Any:
 def kernel(function: Callable[..., Any]) -> Any:
     """Mark `function` as kernel code: compiled for raw pointers and scalars, callable from other kernels only."""
     return njit(**OPTIONS)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Mark a part of a kernel that must end up inside its caller, or the caller's register tiles would go to memory."""
+    return njit(forceinline=True, **OPTIONS)(function)

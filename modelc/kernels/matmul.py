@@ -29,9 +29,9 @@ def _make_block_matmul(dtype: str, activation: str) -> Any:
     form = BLOCK_FORMATS[dtype]
     blocks, record_bytes = form.blocks, form.record_bytes
     activation_bytes = RECORD_BYTES[activation]
-    tile8 = make_block_tile(dtype, activation, 8)
-    tile4 = make_block_tile(dtype, activation, 4)
-    tile1 = make_block_tile(dtype, activation, 1)
+    tile4x2 = make_block_tile(dtype, activation, 4, 2)
+    tile4 = make_block_tile(dtype, activation, 4, 1)
+    tile1 = make_block_tile(dtype, activation, 1, 1)
 
     @kernel
     def matmul(I, E, tid, nth):
@@ -46,25 +46,29 @@ def _make_block_matmul(dtype: str, activation: str) -> Any:
         if n == 1:
             q = panel_row(I[5], private_row(E, tid) * PANEL, nb, activation_bytes)
             for g in range(start, stop):
-                tile1(w, I[2] + g * group, nb, True, x, q, y, I[6] + g * 16, ld, 1)
+                tile1(w, I[2] + g * group, group, nb, True, x, q, y, I[6] + g * 16, ld, 1)
             return
         if I[8]:
             n = E[N_OUT]
-        step = max(1, CACHED_BYTES // group)
+        step = max(2, CACHED_BYTES // group // 2 * 2)
         for first in range(start, stop, step):
             last = min(stop, first + step)
-            for t in range(0, n, PANEL):
+            for t in range(0, n, 4):
                 q = panel_row(I[5], t, nb, activation_bytes)
-                left = n - t
-                for g in range(first, last):
+                valid = n - t
+                g = first
+                while g < last:
                     p = I[2] + g * group
                     o = I[6] + t * ld + g * 16
-                    if left > 4:
-                        tile8(w, p, nb, t == 0, x, q, y, o, ld, left)
-                    elif left > 1:
-                        tile4(w, p, nb, t == 0, x, q, y, o, ld, left)
+                    if valid == 1:
+                        tile1(w, p, group, nb, t == 0, x, q, y, o, ld, 1)
+                        g += 1
+                    elif g + 2 <= last:
+                        tile4x2(w, p, group, nb, t == 0, x, q, y, o, ld, valid)
+                        g += 2
                     else:
-                        tile1(w, p, nb, t == 0, x, q, y, o, ld, left)
+                        tile4(w, p, group, nb, t == 0, x, q, y, o, ld, valid)
+                        g += 1
 
     return matmul
 

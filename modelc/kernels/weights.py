@@ -1,7 +1,7 @@
 """How each weight type's stored records are read: the one table that tiles and row look-ups are made from.
 
 A record holds 16 rows (the lanes) of 32 columns, or of 256 for the K types; the record maps are drawn in
-`modelc.layout`. `unpack` writes a block's 8 words: byte 4 * lane + k of word j is the unsigned code of column 4j + k.
+`modelc.layout`. `word` unpacks word j of a block's 8: byte 4 * lane + k is the unsigned code of column 4j + k.
 The value of a code is `scale * (code - zero) - min` with one scale for 32 columns, or two (`halves`) for 16 each.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from modelc.kernels.dot import look_up
-from modelc.kernels.jit import kernel
+from modelc.kernels.jit import inlined
 from modelc.kernels.simd import (
     load_bf16,
     load_bytes,
@@ -30,125 +30,104 @@ from modelc.kernels.simd import (
 i32 = np.int32
 
 LOW4 = i32(0x0F0F0F0F)
-BIT0 = i32(0x01010101)
+BIT2 = i32(0x04040404)
 BIT4 = i32(0x10101010)
 BITS2 = i32(0x03030303)
 BITS45 = i32(0x30303030)
 
 
-@kernel
-def unpack_nibbles(w, p, words):
-    """NIB: 4 packed words; low nibbles are the even words, high nibbles the odd ones."""
-    low4 = splat_i32(LOW4)
-    four = splat_i32(i32(4))
-    for j in range(4):
-        packed = load_bytes(w, p + 64 * j)
-        words[2 * j] = packed & low4
-        words[2 * j + 1] = (packed >> four) & low4
+@inlined
+def nibbles(w, p, j):
+    """NIB: packed word j // 2 has even words in its low nibbles and odd ones in its high nibbles."""
+    packed = load_bytes(w, p + 64 * (j // 2))
+    if j % 2 == 1:
+        packed = packed >> splat_i32(i32(4))
+    return packed & splat_i32(LOW4)
 
 
-@kernel
-def unpack_nibbles_bit(w, p, words):
+@inlined
+def nibbles_bit(w, p, j):
     """NIB then BIT: a fifth bit from the 64 bytes behind the nibbles (bit j belongs to word j)."""
-    bit4 = splat_i32(BIT4)
     bits = load_bytes(w, p + 256)
-    unpack_nibbles(w, p, words)
-    for j in range(4):
-        words[j] = words[j] | ((bits << splat_i32(i32(4 - j))) & bit4)
-    for j in range(4, 8):
-        words[j] = words[j] | ((bits >> splat_i32(i32(j - 4))) & bit4)
+    bits = bits << splat_i32(i32(4 - j)) if j < 4 else bits >> splat_i32(i32(j - 4))
+    return nibbles(w, p, j) | (bits & splat_i32(BIT4))
 
 
-@kernel
-def unpack_nibbles_two(w, p, words):
+@inlined
+def nibbles_two(w, p, j):
     """NIB then TWO: two more bits from the 128 bytes behind the nibbles."""
-    bits45 = splat_i32(BITS45)
-    unpack_nibbles(w, p, words)
-    for half in range(2):
-        two = load_bytes(w, p + 256 + 64 * half)
-        words[4 * half] = words[4 * half] | ((two << splat_i32(i32(4))) & bits45)
-        words[4 * half + 1] = words[4 * half + 1] | ((two << splat_i32(i32(2))) & bits45)
-        words[4 * half + 2] = words[4 * half + 2] | (two & bits45)
-        words[4 * half + 3] = words[4 * half + 3] | ((two >> splat_i32(i32(2))) & bits45)
+    two = load_bytes(w, p + 256 + 64 * (j // 4))
+    k = j % 4
+    two = two << splat_i32(i32(4 - 2 * k)) if k < 2 else two >> splat_i32(i32(2 * k - 4))
+    return nibbles(w, p, j) | (two & splat_i32(BITS45))
 
 
-@kernel
-def unpack_two(w, p, words):
+@inlined
+def two_bits(w, p, j):
     """TWO: 2 packed words of four 2-bit codes."""
-    bits2 = splat_i32(BITS2)
-    for half in range(2):
-        packed = load_bytes(w, p + 64 * half)
-        for i in range(4):
-            words[4 * half + i] = (packed >> splat_i32(i32(2 * i))) & bits2
+    return (load_bytes(w, p + 64 * (j // 4)) >> splat_i32(i32(2 * (j % 4)))) & splat_i32(BITS2)
 
 
-@kernel
-def unpack_two_bit(w, p, words):
+@inlined
+def two_bits_bit(w, p, j):
     """TWO then BIT: a third bit from the 64 bytes behind."""
-    bit2 = splat_i32(i32(0x04040404))
     bits = load_bytes(w, p + 128)
-    unpack_two(w, p, words)
-    words[0] = words[0] | ((bits << splat_i32(i32(2))) & bit2)
-    words[1] = words[1] | ((bits << splat_i32(i32(1))) & bit2)
-    for j in range(2, 8):
-        words[j] = words[j] | ((bits >> splat_i32(i32(j - 2))) & bit2)
+    bits = bits << splat_i32(i32(2 - j)) if j < 2 else bits >> splat_i32(i32(j - 2))
+    return two_bits(w, p, j) | (bits & splat_i32(BIT2))
 
 
-@kernel
-def unpack_bytes(w, p, words):
+@inlined
+def whole_bytes(w, p, j):
     """8 words as they are."""
-    for j in range(8):
-        words[j] = load_bytes(w, p + 64 * j)
+    return load_bytes(w, p + 64 * j)
 
 
-@kernel
-def unpack_codebook(w, p, words):
+@inlined
+def codebook(w, p, j):
     """NIB through the 16 values of IQ4_NL, each plus 128."""
-    unpack_nibbles(w, p, words)
-    for j in range(8):
-        words[j] = look_up(words[j])
+    return look_up(nibbles(w, p, j))
 
 
 # scales(w, record, block_in_record, s) writes s[0] scale, s[1] min (for 32 columns) or s[0..1] scales, s[2..3] mins
 # (halves)
 
 
-@kernel
-def scales_d(w, p, b, s):
+@inlined
+def scales_d(w, p, b, s, i):
     """One float16 scale for each row."""
-    s[0] = load_f16(w, p)
+    s[i] = load_f16(w, p)
 
 
-@kernel
-def scales_dm(w, p, b, s):
+@inlined
+def scales_dm(w, p, b, s, i):
     """A float16 scale and a float16 offset that is added; kept as its negative, the min."""
-    s[0] = load_f16(w, p)
-    s[1] = splat_zero() - load_f16(w, p + 32)
+    s[i] = load_f16(w, p)
+    s[i + 1] = splat_zero() - load_f16(w, p + 32)
 
 
-@kernel
-def scales_k45(w, p, b, s):
+@inlined
+def scales_k45(w, p, b, s, i):
     """Q4_K, Q5_K: 6-bit scale and min for each 32 columns, times the record's d and dmin."""
-    s[0] = load_f16(w, p) * to_f32(load_u8(w, p + 64 + 16 * b))
-    s[1] = load_f16(w, p + 32) * to_f32(load_u8(w, p + 192 + 16 * b))
+    s[i] = load_f16(w, p) * to_f32(load_u8(w, p + 64 + 16 * b))
+    s[i + 1] = load_f16(w, p + 32) * to_f32(load_u8(w, p + 192 + 16 * b))
 
 
-@kernel
-def scales_i8(w, p, b, s):
+@inlined
+def scales_i8(w, p, b, s, i):
     """IQ4_XS: a signed scale for each 32 columns."""
-    s[0] = load_f16(w, p) * to_f32(load_i8(w, p + 32 + 16 * b))
+    s[i] = load_f16(w, p) * to_f32(load_i8(w, p + 32 + 16 * b))
 
 
-@kernel
-def scales_i8_halves(w, p, b, s):
+@inlined
+def scales_i8_halves(w, p, b, s, i):
     """Q6_K, Q3_K: a signed scale for each 16 columns."""
     d = load_f16(w, p)
-    s[0] = d * to_f32(load_i8(w, p + 32 + 32 * b))
-    s[1] = d * to_f32(load_i8(w, p + 48 + 32 * b))
+    s[i] = d * to_f32(load_i8(w, p + 32 + 32 * b))
+    s[i + 1] = d * to_f32(load_i8(w, p + 48 + 32 * b))
 
 
-@kernel
-def scales_k2(w, p, b, s):
+@inlined
+def scales_k2(w, p, b, s, i):
     """Q2_K: for each 16 columns a byte with a 4-bit scale (low) and a 4-bit min (high)."""
     d = load_f16(w, p)
     d_min = load_f16(w, p + 32)
@@ -156,10 +135,10 @@ def scales_k2(w, p, b, s):
     low4 = splat_i32(i32(15))
     first = load_u8(w, p + 64 + 32 * b)
     second = load_u8(w, p + 80 + 32 * b)
-    s[0] = d * to_f32(first & low4)
-    s[1] = d * to_f32(second & low4)
-    s[2] = d_min * to_f32(first >> four)
-    s[3] = d_min * to_f32(second >> four)
+    s[i] = d * to_f32(first & low4)
+    s[i + 1] = d * to_f32(second & low4)
+    s[i + 2] = d_min * to_f32(first >> four)
+    s[i + 3] = d_min * to_f32(second >> four)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +152,8 @@ class BlockFormat:
         zero: what is subtracted from an unsigned code.
         has_min: whether a min is subtracted.
         halves: whether scales belong to 16 columns instead of 32.
-        unpack: (w, byte offset, tile of 8 words) -> None.
-        scales: (w, byte offset of the record, block in record, tile of 4 floats) -> None.
+        word: (w, byte offset of the block's codes, j) -> word j.
+        scales: (w, byte offset of the record, block in record, tile of floats, first index) -> None.
     """
 
     blocks: int
@@ -183,7 +162,7 @@ class BlockFormat:
     zero: int
     has_min: bool
     halves: bool
-    unpack: Callable[..., Any]
+    word: Callable[..., Any]
     scales: Callable[..., Any]
 
     @property
@@ -193,18 +172,18 @@ class BlockFormat:
 
 
 BLOCK_FORMATS = {
-    "q4_0": BlockFormat(1, 32, 256, 8, False, False, unpack_nibbles, scales_d),
-    "q4_1": BlockFormat(1, 64, 256, 0, True, False, unpack_nibbles, scales_dm),
-    "q5_0": BlockFormat(1, 32, 320, 16, False, False, unpack_nibbles_bit, scales_d),
-    "q5_1": BlockFormat(1, 64, 320, 0, True, False, unpack_nibbles_bit, scales_dm),
-    "q8_0": BlockFormat(1, 32, 512, 128, False, False, unpack_bytes, scales_d),
-    "iq4_nl": BlockFormat(1, 32, 256, 128, False, False, unpack_codebook, scales_d),
-    "q2_k": BlockFormat(8, 320, 128, 0, True, True, unpack_two, scales_k2),
-    "q3_k": BlockFormat(8, 288, 192, 4, False, True, unpack_two_bit, scales_i8_halves),
-    "q4_k": BlockFormat(8, 320, 256, 0, True, False, unpack_nibbles, scales_k45),
-    "q5_k": BlockFormat(8, 320, 320, 0, True, False, unpack_nibbles_bit, scales_k45),
-    "q6_k": BlockFormat(8, 288, 384, 32, False, True, unpack_nibbles_two, scales_i8_halves),
-    "iq4_xs": BlockFormat(8, 160, 256, 128, False, False, unpack_codebook, scales_i8),
+    "q4_0": BlockFormat(1, 32, 256, 8, False, False, nibbles, scales_d),
+    "q4_1": BlockFormat(1, 64, 256, 0, True, False, nibbles, scales_dm),
+    "q5_0": BlockFormat(1, 32, 320, 16, False, False, nibbles_bit, scales_d),
+    "q5_1": BlockFormat(1, 64, 320, 0, True, False, nibbles_bit, scales_dm),
+    "q8_0": BlockFormat(1, 32, 512, 128, False, False, whole_bytes, scales_d),
+    "iq4_nl": BlockFormat(1, 32, 256, 128, False, False, codebook, scales_d),
+    "q2_k": BlockFormat(8, 320, 128, 0, True, True, two_bits, scales_k2),
+    "q3_k": BlockFormat(8, 288, 192, 4, False, True, two_bits_bit, scales_i8_halves),
+    "q4_k": BlockFormat(8, 320, 256, 0, True, False, nibbles, scales_k45),
+    "q5_k": BlockFormat(8, 320, 320, 0, True, False, nibbles_bit, scales_k45),
+    "q6_k": BlockFormat(8, 288, 384, 32, False, True, nibbles_two, scales_i8_halves),
+    "iq4_xs": BlockFormat(8, 160, 256, 128, False, False, codebook, scales_i8),
 }
 
 # A float type's record is one column: 16 values. (load, bytes of a record)

@@ -47,7 +47,7 @@ class Config:
             n_ctx=keys.integer("context_length"),
             vocab_size=_vocab_size(model),
             norm_eps=keys.number("attention.layer_norm_rms_epsilon"),
-            rope_theta=keys.number("rope.freq_base", 10000.0),
+            rope_theta=keys.number("rope.freq_base", 10000.0, low=1.0),
         )
         if n_heads % config.n_kv_heads:
             raise BadFileError(

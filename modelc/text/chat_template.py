@@ -41,6 +41,8 @@ class ChatTemplate:
         self._sandbox.globals |= {"raise_exception": _raise_exception, "strftime_now": _strftime_now}
         if source is None:
             return
+        if not isinstance(source, str):  # it comes from a file's metadata
+            raise BadFileError("the chat template has the wrong type", expected="text", got=type(source).__name__)
         if len(source) > MAX_TEMPLATE_CHARS:
             raise BadFileError("the chat template is too long", expected=f"up to {MAX_TEMPLATE_CHARS} characters")
         try:

@@ -80,10 +80,12 @@ def load_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
     """
     keys = tokenizer_metadata(metadata)
     model = keys.get("tokenizer.ggml.model")
-    if model in _NO_TOKENIZER or (model is None and "tokenizer.ggml.tokens" not in keys):
+    if model is None and "tokenizer.ggml.tokens" not in keys:
         return BpeTokenizer.byte_fallback()
     if not isinstance(model, str):
         raise BadFileError("tokenizer.ggml.model is missing or is no text", expected="a name", got=model)
+    if model in _NO_TOKENIZER:
+        return BpeTokenizer.byte_fallback()
     load = _BY_MODEL.get(model)
     if load is None:
         raise UnsupportedError(

@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+
+from modelc.dtypes import DTYPES
+from modelc.errors import BadFileError, UnsupportedError
+from modelc.ir import Model, Tensor
+from modelc.models import lower
+from modelc.models.llama import Config
+from tests.kernels.stored_blocks import BLOCK_TYPES
+from tests.models.llama_reference import reference_logits
+from tests.models.tiny_llama import tiny_llama, tiny_llama_of
+from tests.runtime.tiny_engine import engine_of, logits_of
+
+TOKENS = [int(t) for t in np.random.default_rng(5).integers(0, 50, 70)]
+
+
+def errors(model: Model, activation: str = "a8", kv: str = "f32") -> np.ndarray:
+    """Differences from the float64 forward, for a prompt of 69 tokens and one more."""
+    truth = reference_logits(model, TOKENS)
+    assert truth.std() > 0.5, "the logits are large enough for absolute bounds to mean something"
+    with engine_of(model, activation=activation, kv=kv) as engine:
+        return logits_of(engine, TOKENS, [69, 1]) - truth
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        tiny_llama("f32"),
+        tiny_llama("f32", tied=False, n_kv_heads=2, seed=2),
+        tiny_llama("f32", dim=50, ffn_dim=71),
+        tiny_llama({"": "f16", "ffn_down": "bf16", "attn_q": "f32"}, ffn_dim=33),
+        tiny_llama("bf16", n_layers=1),
+    ],
+    ids=["tied", "untied", "odd", "mixed", "bf16"],
+)
+def test_with_float_weights_the_logits_are_those_of_the_float64_forward(model: Model) -> None:
+    assert np.abs(errors(model)).max() < 2e-4
+
+
+def test_keys_and_values_in_f16_are_nearly_exact() -> None:
+    difference = errors(tiny_llama("f32"), kv="f16")
+    assert 0 < np.abs(difference).max() < 2e-2
+
+
+@pytest.mark.parametrize("dtype", BLOCK_TYPES)
+def test_every_block_type_computes_the_same_model(dtype: str) -> None:
+    difference = errors(tiny_llama_of(dtype))
+    assert np.sqrt((difference**2).mean()) < 0.05  # activations in int8
+
+
+@pytest.mark.parametrize("dtype", ["q8_0", "q6_k"])
+def test_with_activations_in_int16_block_types_are_nearly_exact(dtype: str) -> None:
+    assert np.abs(errors(tiny_llama_of(dtype), activation="a16")).max() < 2e-3
+
+
+# -------------------------------------------------------------------------------------------------- configuration
+
+
+def test_the_configuration_comes_from_the_keys() -> None:
+    config = Config.from_gguf(tiny_llama(n_layers=3, metadata={"llama.rope.freq_base": 5e5}))
+    expected = Config(3, 64, 4, 2, 16, 96, 256, 50, 1e-5, 5e5)
+    assert config == expected
+
+
+def test_keys_that_may_be_missing_have_the_format_s_defaults() -> None:
+    model = tiny_llama(n_kv_heads=4)
+    for key in ("attention.head_count_kv", "attention.key_length", "rope.freq_base"):
+        del model.metadata["llama." + key]
+    config = Config.from_gguf(model)
+    assert (config.n_kv_heads, config.head_dim, config.rope_theta) == (4, 16, 10000.0)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error", "message"),
+    [
+        ("attention.head_count_kv", 3, BadFileError, "head_count_kv.*divisor of 4 heads"),
+        ("attention.key_length", 8, UnsupportedError, "divisible by 16"),
+        ("rope.dimension_count", 8, UnsupportedError, "rotated as a whole"),
+        ("rope.scaling.type", "yarn", UnsupportedError, "RoPE scaling.*yarn"),
+        ("block_count", None, BadFileError, "llama.block_count"),
+        ("block_count", 0, BadFileError, "llama.block_count"),
+        ("embedding_length", "64", BadFileError, "llama.embedding_length"),
+        ("attention.layer_norm_rms_epsilon", float("nan"), BadFileError, "rms_epsilon"),
+        ("rope.freq_base", 0.0, BadFileError, "rope.freq_base"),
+    ],
+)
+def test_a_key_that_cannot_be_served_is_an_error_that_names_it(
+    key: str, value: object, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        lower(tiny_llama(metadata={"llama." + key: value}))
+
+
+def test_frequencies_in_a_tensor_are_refused() -> None:
+    model = tiny_llama()
+    factors = Tensor("rope_freqs.weight", DTYPES["f32"], (8,), np.zeros(32, np.uint8))
+    tensors = dict(sorted({**model.tensors, factors.name: factors}.items()))
+    with pytest.raises(UnsupportedError, match=r"RoPE scaling.*rope_freqs\.weight"):
+        lower(Model("tiny", "llama", "gguf", model.metadata, tensors))
+
+
+@pytest.mark.parametrize("missing", ["token_embd.weight", "blk.1.ffn_up.weight", "output_norm.weight"])
+def test_a_missing_tensor_is_named(missing: str) -> None:
+    model = tiny_llama()
+    del model.tensors[missing]
+    with pytest.raises(BadFileError, match=missing):
+        lower(model)
+
+
+def test_a_tensor_of_another_shape_is_named_with_both_shapes() -> None:
+    with pytest.raises(BadFileError, match=r"blk\.0\.ffn_gate\.weight.*\(96, 64\).*\(100, 64\)|\(100, 64\).*\(96, 64\)"):
+        lower(tiny_llama(metadata={"llama.feed_forward_length": 100}))
