@@ -30,7 +30,7 @@ def main() -> int:
     options = _parse()
     try:
         if options.show is not None:
-            results = Results.from_json(options.show.read_text("utf-8"))
+            results = _earlier(options.show)
         else:
             results = _measure(options)
             _save(results)
@@ -50,9 +50,9 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     add = parser.add_argument
     add("--quick", action="store_true", help="one round, one start: shows that everything works, not how fast it is")
-    add("--rounds", type=int, default=5, help="samples of each speed (default 5)")
+    add("--rounds", type=_positive, default=5, help="samples of each speed (default 5)")
     add("--models", nargs="+", choices=NAMES, default=NAMES, help="which of the model's weight types (default all)")
-    add("--threads", nargs="+", type=int, default=(1, 2), help="numbers of threads (default 1 2)")
+    add("--threads", nargs="+", type=_positive, default=(1, 2), help="numbers of threads (default 1 2)")
     add("--parts", nargs="+", choices=PARTS, default=PARTS, help="what to measure (default all)")
     add("--record", action="store_true", help="write the tables to bench/RESULTS.md")
     add("--show", type=Path, metavar="FILE", help="measure nothing, take the JSON file of an earlier run")
@@ -60,6 +60,20 @@ def _parse() -> argparse.Namespace:
     if options.quick:
         options.rounds = 1
     return options
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def _earlier(path: Path) -> Results:
+    try:
+        return Results.from_json(path.read_text("utf-8"))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BenchError(f"{path} is not the result of an earlier run: {error}") from error
 
 
 def _measure(options: argparse.Namespace) -> Results:
@@ -98,7 +112,7 @@ def _measure_speed(
         for threads in options.threads:
             start = time.perf_counter()
             results.comparisons.append(compare(engines, model, threads, options.rounds, idle))
-            _say(f"{model.name}, {threads} threads: measured in {time.perf_counter() - start:.0f} s")
+            _say(f"{model.name}, threads {threads}: measured in {time.perf_counter() - start:.0f} s")
     results.idle_shares = idle.shares()
 
 

@@ -1,7 +1,7 @@
 """OpenVINO GenAI, which reads the GGUF file itself. Run by the peers' Python: `python -m bench.workers.openvino`.
 
-Its default backend keeps finished prompts and answers them from memory; `SDPA` computes every prompt, and is the faster
-of the two for one sequence at a time.
+Its default backend keeps finished prompts and answers them from memory; `SDPA` computes every prompt, and for one
+sequence at a time is as fast.
 """
 
 import importlib.metadata

@@ -64,10 +64,10 @@ def largest_divisor(n: int, limit: int) -> int:
 
 
 def make_scores(head_dim: int, kv: str, rows: int, chunks: int) -> Any:
-    """scores(q, at, ld, keys, ahead, n, scale, s, o, lds): `rows` queries q[at + u * ld] with the first n keys of a page.
+    """scores(q, at, ld, keys, ahead, n, scale, s, o, lds): `rows` queries with the first n keys of a page.
 
-    Writes s[o + u * lds + position in page], up to whole steps of 16 * chunks positions. `ahead` is the address of the keys that are read next: they are fetched
-    meanwhile.
+    Queries are q[at + u * ld]; writes s[o + u * lds + position in page] in whole steps of 16 * chunks positions.
+    `ahead` is the address of the keys that are read next: they are fetched meanwhile.
     """
     load = load_f16 if kv == "f16" else load_f32
     size = KV_BYTES[kv]

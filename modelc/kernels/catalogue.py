@@ -10,10 +10,10 @@ from numba import types
 from modelc.kernels.activations import make_quantize
 from modelc.kernels.attention import make_attention, make_attention_scores
 from modelc.kernels.embed import make_embed
-from modelc.kernels.executor import OPCODE_ARGS, execute, worker
-from modelc.kernels.gated import swiglu
+from modelc.kernels.executor import OPCODE_ARGS, execute, spin, worker
+from modelc.kernels.gated import make_swiglu_quantize, swiglu
 from modelc.kernels.matmul import make_matmul
-from modelc.kernels.norm import rms_norm
+from modelc.kernels.norm import make_rms_norm_quantize, rms_norm
 from modelc.kernels.rope import make_kv_write, make_rope, make_rope_angles
 from modelc.kernels.sample import sample
 
@@ -25,9 +25,11 @@ FACTORIES: dict[str, Callable[..., Any]] = {
     "matmul": make_matmul,
     "quantize": make_quantize,
     "rms_norm": lambda: rms_norm,
+    "rms_norm_quantize": make_rms_norm_quantize,
     "rope": lambda style, head_dim: make_rope(style, int(head_dim)),
     "rope_angles": make_rope_angles,
     "swiglu": lambda: swiglu,
+    "swiglu_quantize": make_swiglu_quantize,
 }
 
 
@@ -36,6 +38,7 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "execute": (execute, (types.int64,) * 5),
     "worker": (worker, (types.int64,) * 5),
     "sample": (sample, (types.int64,)),
+    "spin": (spin, (types.int64,) * 2),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelc.kernels.jit import kernel
+from modelc.kernels.jit import inlined
 from modelc.kernels.simd import bits_of, fma, from_bits, maximum, minimum, splat_f32, splat_i32, zero_below
 
 f32 = np.float32
@@ -14,7 +14,7 @@ ROUND = f32(12582912.0)  # 1.5 * 2^23: adding it leaves the rounded integer in t
 ROUND_BITS = i32(0x4B400000)
 
 
-@kernel
+@inlined
 def exp(x):
     """e^x lane by lane; relative error below 1e-7; exactly 0 below -87.3.
 
@@ -36,13 +36,13 @@ def exp(x):
     return zero_below(x, splat_f32(f32(-87.3)), scaled)
 
 
-@kernel
+@inlined
 def silu(x):
     """Lane by lane x / (1 + e^-x)."""
     return x / (splat_f32(f32(1.0)) + exp(splat_f32(f32(0.0)) - x))
 
 
-@kernel
+@inlined
 def sincos(angle):
     """(sin, cos) of a float64 angle in radians, |angle| < 2^31; absolute error below 1e-15.
 

@@ -65,6 +65,16 @@ def barrier(control, nth, spins):
 
 
 @kernel
+def spin(address, polls):
+    """Poll the zero word at `address` as often as told, as `barrier` does: the time tells how long a poll takes."""
+    word = i64_ptr(address)
+    for _ in range(polls):
+        if atomic_load(word, 0) != 0:
+            break
+        pause()
+
+
+@kernel
 def execute(program, n, environment, tid, nth):
     """Run the n instructions at address `program` for the batch in `environment`, as thread `tid` of `nth`."""
     instructions = i64_ptr(program)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from modelc.kernels.activations import make_quantize_blocks, panel_row
 from modelc.kernels.elementary import silu
-from modelc.kernels.env import FLOATS, N_ROWS
+from modelc.kernels.env import FLOATS, N_ROWS, QUANTS, RECORD_BYTES, SCRATCH, SCRATCH_FLOATS
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr
 from modelc.kernels.simd import load_f32, store_f32
-from modelc.kernels.split import split, split_rows
+from modelc.kernels.split import split_groups, split_rows
+
+
+@kernel
+def gate_row(f, gate, up, out, o, first, last):
+    """out[o ...] = silu(f[gate ...]) * f[up ...] for groups first .. last of 16 columns."""
+    for i in range(16 * first, 16 * last, 16):
+        store_f32(out, o + i, silu(load_f32(f, gate + i)) * load_f32(f, up + i))
 
 
 @kernel
@@ -18,9 +28,28 @@ def swiglu(I, E, tid, nth):
     """
     f = f32_ptr(E[FLOATS])
     start, stop = split_rows(E, E[N_ROWS], tid, nth)
-    first, last = (0, I[5]) if E[N_ROWS] > 1 else split(I[5], tid, nth)
+    first, last = (0, I[5]) if E[N_ROWS] > 1 else split_groups(I[5], tid, nth)
     for t in range(start, stop):
-        gate = I[2] + t * I[4]
-        up = I[3] + t * I[4]
-        for g in range(first, last):
-            store_f32(f, I[6] + t * I[7] + 16 * g, silu(load_f32(f, gate + 16 * g)) * load_f32(f, up + 16 * g))
+        gate_row(f, I[2] + t * I[4], I[3] + t * I[4], f, I[6] + t * I[7], first, last)
+
+
+def make_swiglu_quantize(activation: str) -> Any:
+    """Opcode: `swiglu` and `quantize` row by row, while the row is in the nearest cache. I[6] is a byte in QUANTS.
+
+    Threads share the columns of a one-row batch, and its one row of records.
+    """
+    record = RECORD_BYTES[activation]
+    quantize_blocks = make_quantize_blocks(activation)
+
+    @kernel
+    def swiglu_quantize(I, E, tid, nth):
+        f = f32_ptr(E[FLOATS])
+        h = f32_ptr(E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4)
+        start, stop = split_rows(E, E[N_ROWS], tid, nth)
+        first, last = (0, I[5]) if E[N_ROWS] > 1 else split_groups(I[5], tid, nth)
+        for t in range(start, stop):
+            gate_row(f, I[2] + t * I[4], I[3] + t * I[4], h, 0, first, last)
+            target = panel_row(I[6], t, I[5] // 2, record)
+            quantize_blocks(h, 0, first // 2, last // 2, E[QUANTS], target)
+
+    return swiglu_quantize

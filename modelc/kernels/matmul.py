@@ -8,7 +8,7 @@ from modelc.kernels.activations import panel_row
 from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, RECORD_BYTES, WEIGHTS
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr, u8_ptr
-from modelc.kernels.split import private_row, split
+from modelc.kernels.split import private_row, split_groups
 from modelc.kernels.tiles import make_block_tile, make_float_tile
 from modelc.kernels.weights import BLOCK_FORMATS, FLOAT_FORMATS
 
@@ -42,9 +42,9 @@ def _make_block_matmul(dtype: str, activation: str) -> Any:
         group = nb // blocks * record_bytes
         ld = I[7]
         n = E[N_ROWS]
-        start, stop = split(I[4], tid, nth)
+        start, stop = split_groups(I[4], tid, nth)
         if n == 1:
-            q = panel_row(I[5], private_row(E, tid) * PANEL, nb, activation_bytes)
+            q = panel_row(I[5], I[9] * private_row(E, tid) * PANEL, nb, activation_bytes)
             for g in range(start, stop):
                 tile1(w, I[2] + g * group, group, nb, True, x, q, y, I[6] + g * 16, ld, 1)
             return
@@ -88,7 +88,7 @@ def _make_float_matmul(dtype: str) -> Any:
         group = cols * column_bytes
         ld = I[7]
         n = E[N_ROWS]
-        start, stop = split(I[4], tid, nth)
+        start, stop = split_groups(I[4], tid, nth)
         ldx = I[10]
         q = I[5] + (tid * ldx if n == 1 and I[9] else 0)
         if n > 1 and I[8]:

@@ -25,7 +25,7 @@ from modelc.kernels.env import (
 )
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_of_bits, f32_ptr, f64_ptr, i16_ptr, i64_ptr, u8_ptr
-from modelc.kernels.simd import fma, load_f32, store_f16, store_f32, swap_pairs
+from modelc.kernels.simd import fma, load_f32, store_f16, store_f32, swap_pairs_of
 from modelc.kernels.split import private_row, split, split_rows
 
 f32 = np.float32
@@ -83,7 +83,7 @@ def make_rope(style: str, head_dim: int) -> Any:
                         store_f32(copy, head_dim + i, load_f32(f, x + i))
                 for i in range(0, head_dim, 16):
                     value = load_f32(f, x + i)
-                    partner = swap_pairs(value) if pairs else load_f32(copy, i + head_dim // 2)
+                    partner = swap_pairs_of(value, value) if pairs else load_f32(copy, i + head_dim // 2)
                     rotated = fma(value, load_f32(f, angles + i), partner * load_f32(f, angles + head_dim + i))
                     store_f32(f, x + i, rotated)
 

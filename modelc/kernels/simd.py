@@ -237,15 +237,36 @@ def zero_below(typing_context: Any, x: Any, limit: Any, value: Any) -> Any:
     return F32x16(F32x16, F32x16, F32x16), codegen
 
 
+def _make_shuffle(indices: list[int], doc: str) -> Any:
+    """A choice of lanes of x (0 to 15) and y (16 to 31), for floats and for ints."""
+
+    @intrinsic
+    def shuffle(typing_context: Any, x: Any, y: Any) -> Any:
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+            return builder.shuffle_vector(args[0], args[1], ir.Constant(ir.VectorType(I32, LANES), indices))
+
+        return x(x, x), codegen
+
+    shuffle.__doc__ = doc
+    return shuffle
+
+
+low_halves = _make_shuffle([*range(8), *range(16, 24)], "Lanes 0 to 7 of x, then of y.")
+high_halves = _make_shuffle([*range(8, 16), *range(24, 32)], "Lanes 8 to 15 of x, then of y.")
+even_quarters = _make_shuffle([i for q in range(0, 8, 2) for i in range(4 * q, 4 * q + 4)], "Quarters 0 and 2 of x, y.")
+odd_quarters = _make_shuffle([i for q in range(1, 8, 2) for i in range(4 * q, 4 * q + 4)], "Quarters 1 and 3 of x, y.")
+swap_pairs_of = _make_shuffle([i ^ 1 for i in range(LANES)], "Lane i ^ 1 of x.")
+swap_twos_of = _make_shuffle([i ^ 2 for i in range(LANES)], "Lane i ^ 2 of x.")
+swap_fours_of = _make_shuffle([i ^ 4 for i in range(LANES)], "Lane i ^ 4 of x.")
+splat_first_half = _make_shuffle([0] * LANES, "Lane 0 of x in every lane.")
+splat_second_half = _make_shuffle([8] * LANES, "Lane 8 of x in every lane.")
+
+
 @intrinsic
-def swap_pairs(typing_context: Any, value: Any) -> Any:
-    """Lanes 0 and 1 exchanged, 2 and 3, and so on."""
-
-    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        indices = ir.Constant(ir.VectorType(I32, LANES), [i ^ 1 for i in range(LANES)])
-        return builder.shuffle_vector(args[0], args[0], indices)
-
-    return F32x16(F32x16), codegen
+def lane(typing_context: Any, value: Any, index: Any) -> Any:
+    """The number in lane `index`."""
+    scalar = types.float32 if value is F32x16 else types.int32
+    return scalar(value, types.intp), lambda c, b, s, args: b.extract_element(args[0], args[1])
 
 
 def _binary(op: Any, float_method: str | None, int_method: str | None) -> None:

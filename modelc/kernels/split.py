@@ -15,6 +15,13 @@ def split(n, tid, nth):
 
 
 @kernel
+def split_groups(n, tid, nth):
+    """Groups of 16 columns of thread `tid` of `n`, in pairs: a block of 32 columns belongs to one thread."""
+    pairs = (n + 1) // 2
+    return pairs * tid // nth * 2, min(n, pairs * (tid + 1) // nth * 2)
+
+
+@kernel
 def split_rows(E, n, tid, nth):
     """Rows of thread `tid` of `n`; of a one-row batch every thread computes its own copy, cheaper than a barrier."""
     if E[N_ROWS] == 1:

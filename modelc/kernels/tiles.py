@@ -48,11 +48,11 @@ def make_block_tile(dtype: str, activation: str, n_tokens: int, n_groups: int) -
     """A tile of `n_tokens` tokens and `n_groups` row groups for a quantized weight type.
 
     Returns tile(w, p, group, nb, ahead, x, q, y, o, ld, valid): weights of group g at w[p + g * group], nb blocks of 32
-    columns, `ahead` whether to prefetch weights, activation records at x[q], outputs f32 y[o + u * ld + 16 * g + lane] for
-    tokens u < valid.
+    columns, `ahead` whether to prefetch weights, activation records at x[q], outputs f32 y[o + u * ld + 16 * g + lane]
+    for tokens u < valid.
 
-    2 groups x 4 tokens is the largest tile whose sums and words stay in 32 registers; each broadcast activation serves two
-    dot products, which frees the load ports (measured 1.03 to 1.12 times a tile of 1 x 8, at 0.75 of the VNNI peak).
+    2 groups x 4 tokens is the largest tile whose sums and words stay in 32 registers; each broadcast activation serves
+    two dot products, which frees the load ports (1.03 to 1.12 times as fast as 1 x 8, at 0.75 of the VNNI peak).
     """
     form = BLOCK_FORMATS[dtype]
     word, scales, blocks = form.word, form.scales, form.blocks

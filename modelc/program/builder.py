@@ -71,7 +71,6 @@ class Builder:
     _constant_floats: int = 0
     _constants: list[npt.NDArray[np.float32]] = field(default_factory=list)
     _instructions: list[Instruction] = field(default_factory=list)
-    _quantized: dict[Buffer, Buffer] = field(default_factory=dict)
 
     # ------------------------------------------------------------------------------------------------- storage
 
@@ -123,37 +122,52 @@ class Builder:
     def matmul(self, x: Buffer, *weights: Weight, out_rows: bool = False) -> Buffer:
         """x @ W^T for each weight, side by side in one buffer, each part padded to 16 columns."""
         out = self.buffer(sum(w.groups * 16 for w in weights), rows=self.max_out if out_rows else None)
+        blocks = [DTYPES[w.dtype].is_block for w in weights]
+        q = self._quantize(x, out_rows, alone=all(blocks)) if any(blocks) else None
         column = 0
         for weight in weights:
-            self._matmul(x, weight, out, column, out_rows)
+            self._matmul(x, q, weight, out, column, out_rows)
             column += weight.groups * 16
         return out
 
-    def _matmul(self, x: Buffer, weight: Weight, out: Buffer, column: int, out_rows: bool) -> None:
+    def _matmul(self, x: Buffer, q: Buffer | None, weight: Weight, out: Buffer, column: int, out_rows: bool) -> None:
         width = weight.groups * 16
         written = _write(out, f"{weight.groups} groups", f"{weight.groups} groups", column, column + width)
         target: list[Field] = [View(out, column, width), out.stride, int(out_rows)]
         fields: list[Field] = [weight.offset, weight.cols, weight.groups]
-        if DTYPES[weight.dtype].is_block:
-            q = self.quantize(x, out_rows=out_rows)
+        if q is not None and DTYPES[weight.dtype].is_block:
             opcode = f"matmul.{weight.dtype}.{self.activation}"
-            self._emit(opcode, [*fields, q, *target], [_read(q, PRIVATE, ALL), written])
+            read = _read(q, PRIVATE if q.private else ALL, ALL)
+            self._emit(opcode, [*fields, q, *target, int(q.private)], [read, written])
         else:
             read = _read(x, PRIVATE if x.private else ALL, ALL)
             self._emit(f"matmul.{weight.dtype}", [*fields, x, *target, int(x.private), x.stride], [read, written])
 
-    def quantize(self, x: Buffer, *, out_rows: bool = False) -> Buffer:
-        """x in the activation format; made once for all matmuls that read x."""
-        if x not in self._quantized:
-            panels = (self.max_rows + PANEL - 1) // PANEL + self.n_threads
-            row_bytes = x.cols // 32 * RECORD_BYTES[self.activation]
-            q = Buffer(x.cols, row_bytes, panels * PANEL, "quants", private=True)
-            rows = OUT_ROWS if out_rows else ROWS
-            fields: list[Field] = [x, x.stride, x.cols // 32, q, int(x.private), int(out_rows)]
+    def _quantize(self, x: Buffer, out_rows: bool, alone: bool) -> Buffer:
+        """x in the activation format; `alone`: nothing else reads x, so its maker may quantize it right away.
+
+        A row that is quantized by the instruction that makes it stays in the nearest cache and is never written as
+        float32 (measured: prefill 1.03 times as fast).
+        """
+        maker = self._instructions[-1]
+        fused = alone and maker.opcode in ("rms_norm", "swiglu") and maker.fields[4] is x
+        panels = (self.max_rows + PANEL - 1) // PANEL + self.n_threads
+        row_bytes = x.cols // 32 * RECORD_BYTES[self.activation]
+        private = not (fused and maker.opcode == "swiglu")  # whose threads share the columns of the row
+        q = Buffer(x.cols, row_bytes, panels * PANEL, "quants", private)
+        rows = OUT_ROWS if out_rows else ROWS
+        if fused:
+            self._instructions.pop()
+            fields = [q if i == 4 else value for i, value in enumerate(maker.fields)]
+            access = [a for a in maker.accesses if a.buffer is not x]
+            made = next(a for a in maker.accesses if a.buffer is x)
+            access.append(_write(q, made.one, made.many))
+            self._emit(f"{maker.opcode}_quantize.{self.activation}", fields, access)
+        else:
+            fields = [x, x.stride, x.cols // 32, q, int(x.private), int(out_rows)]
             read = _read(x, PRIVATE if x.private else ALL, rows)
             self._emit(f"quantize.{self.activation}", fields, [read, _write(q, PRIVATE, rows)])
-            self._quantized[x] = q
-        return self._quantized[x]
+        return q
 
     def swiglu(self, gate_up: Buffer, cols: int) -> Buffer:
         """silu(gate) * up from the two halves of a matmul's output."""
@@ -215,18 +229,19 @@ class Builder:
 
     def finish(self, logits: Buffer, vocab_size: int) -> Program:
         """Place the buffers, derive the barriers, and number the opcodes."""
-        placement = place(self._instructions, logits)
-        masks = barriers(self._instructions, placement.offsets)
+        instructions = self._instructions
+        placement = place(instructions, logits)
+        masks = barriers(instructions, placement.offsets)
         numbers: dict[str, int] = {}
-        table = np.zeros((len(self._instructions), I_WORDS), np.int64)
-        for row, instruction, mask in zip(table, self._instructions, masks, strict=True):
+        table = np.zeros((len(instructions), I_WORDS), np.int64)
+        for row, instruction, mask in zip(table, instructions, masks, strict=True):
             row[I_OPCODE] = numbers.setdefault(instruction.opcode, len(numbers))
             row[I_BARRIER] = mask
             row[2 : 2 + len(instruction.fields)] = [_resolve(f, placement.offsets) for f in instruction.fields]
         return Program(
             table=table,
             opcodes=list(numbers),
-            layers=[i.layer for i in self._instructions],
+            layers=[i.layer for i in instructions],
             max_rows=self.max_rows,
             max_out=self.max_out,
             n_threads=self.n_threads,
@@ -234,6 +249,7 @@ class Builder:
             floats=placement.floats,
             quant_bytes=placement.quant_bytes,
             counters=self._counters,
+            widest=max(256, *(a.buffer.stride for i in instructions for a in i.accesses if a.buffer)),
             constants=np.concatenate(self._constants) if self._constants else np.zeros(32, np.float32),
             page_bytes=self._page_bytes,
             vocab_size=vocab_size,

@@ -114,6 +114,7 @@ class Program:
         floats: size of FLOATS.
         quant_bytes: size of QUANTS.
         counters: attention counters in CONTROL.
+        widest: most floats that an opcode keeps in a thread's scratch, beside attention's scores.
         constants: contents of CONSTANTS.
         page_bytes: keys and values of all layers for one page of positions.
         vocab_size: columns of the logits in use.
@@ -131,6 +132,7 @@ class Program:
     floats: int
     quant_bytes: int
     counters: int
+    widest: int
     constants: npt.NDArray[np.float32]
     page_bytes: int
     vocab_size: int

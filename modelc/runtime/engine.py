@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ from modelc.program import Program
 from modelc.runtime.memory import allocate
 from modelc.runtime.team import Team
 
-SPINS = 40000  # polls at a barrier before a thread gives up its core: 1 to 2 ms, longer than any fair imbalance
+STALL_S = 2e-3  # a wait at a barrier that is longer than any imbalance of work: other processes have the core
+TIMED_POLLS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,14 @@ class Engine:
         self.program = program
         self.n_slots = n_slots
         self._objects = objects  # owns the machine code
-        names = [*program.opcodes, "execute", "worker"]
+        names = [*program.opcodes, "execute", "spin", "worker"]
         addresses = objects.addresses(names, progress)
         self._table = allocate(program.table.size, np.int64).reshape(program.table.shape)
         self._table[:] = program.table
         self._table[:, env.I_ADDRESS] = [addresses[program.opcodes[n]] for n in program.table[:, env.I_OPCODE]]
 
         pages_per_slot = (program.n_ctx + env.PAGE - 1) // env.PAGE
-        scratch_floats = 8 * max(pages_per_slot * env.PAGE, 256)
+        scratch_floats = max(8 * pages_per_slot * env.PAGE, program.widest)
         self._floats = allocate(program.floats + 256, np.float32)
         self._quants = allocate(program.quant_bytes + 256, np.uint8)
         self._scratch = allocate(scratch_floats * program.n_threads + 256, np.float32)
@@ -98,11 +100,20 @@ class Engine:
         self._env[env.PAGES_PER_SLOT] = pages_per_slot
         self._env[env.PAGE_BYTES] = program.page_bytes
         self._env[env.SCRATCH_FLOATS] = scratch_floats
-        self._env[env.SPINS] = SPINS
+        self._env[env.SPINS] = self._polls_until_stall(python_function(addresses["spin"], 2, 0))
         self._steps, self._seconds = 0, 0.0
         execute = python_function(addresses["execute"], 5, 0)
         worker = python_function(addresses["worker"], 5, 1)
         self._team = Team(self._table, self._env, self._control, execute, worker, program.n_threads)
+
+    def _polls_until_stall(self, spin: Callable[..., tuple[int, ...]]) -> int:
+        address = self._control.ctypes.data
+        durations = []
+        for _ in range(3):
+            start = time.perf_counter()
+            spin(address, TIMED_POLLS)
+            durations.append(time.perf_counter() - start)
+        return int(STALL_S / min(durations) * TIMED_POLLS)
 
     def run(self, batch: Sequence[Rows]) -> npt.NDArray[np.float32]:
         """Logits of the wanted rows, in order: float32 (wanted, vocab_size), a view valid until the next call.

@@ -27,7 +27,7 @@ from modelc.runtime.sampler import Sampler, Workspace
 from modelc.runtime.sampling import Sampling
 from modelc.runtime.scheduler import Scheduler
 from modelc.runtime.threads import default_threads
-from modelc.text import ChatTemplate, Tokenizer, load_tokenizer
+from modelc.text import ChatTemplate, Tokenizer, encode_prompt, load_tokenizer
 
 MAX_ROWS = 512  # rows of a prompt in one step
 MAX_OUT = 64
@@ -108,7 +108,7 @@ class LanguageModel:
         program = lowered.program(builder)
         n_pages = _page_budget(program.page_bytes, self.n_ctx)
         objects = ObjectCache()
-        names = [*program.opcodes, "execute", "worker", "sample"]
+        names = [*program.opcodes, "execute", "worker", "spin", "sample"]
         sample = objects.addresses(names, progress)["sample"]
         self._engine = Engine(program, lowered.weights.base, MAX_SLOTS, n_pages, objects)
         self._workspace = Workspace(python_function(sample, 1, 1), self.vocab_size)
@@ -175,10 +175,7 @@ class LanguageModel:
         text = self._template.render(
             messages, tools=tools, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token, **variables
         )
-        ids = tokenizer.encode(text, add_special=True, parse_special=True)
-        if tokenizer.bos_id is not None and ids[:2] == [tokenizer.bos_id] * 2:
-            del ids[0]  # the template wrote it too
-        return ids
+        return encode_prompt(tokenizer, text)
 
     # -------------------------------------------------------------------------------------------------- numbers
 

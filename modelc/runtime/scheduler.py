@@ -22,7 +22,8 @@ from modelc.runtime.prefixes import PrefixCache
 
 Result = TypeVar("Result")
 
-MIXED_PROMPT_ROWS = 64  # rows of prompts in a step while others are answering: about two decode steps' time
+SHARED_PROMPT_ROWS = 128  # rows of prompts in a step while others wait: about as long as 20 tokens of one answer
+OLDEST_EVERY = 4  # of so many steps one serves the oldest prompt first, the others the shortest
 
 
 class Scheduler:
@@ -43,6 +44,7 @@ class Scheduler:
         self._jobs: deque[tuple[Callable[[Engine, PagePool], Any], Future[Any]]] = deque()
         self._condition = threading.Condition()
         self._closed = False
+        self._turn = 0
         self._thread = threading.Thread(target=self._serve, name="modelc-scheduler", daemon=True)
         self._thread.start()
 
@@ -172,23 +174,31 @@ class Scheduler:
                 self._release(request, keep=True)
 
     def _form_batch(self) -> tuple[list[Rows], list[Request]]:
+        """One row for each sequence that is answering; the rest of the step for prompts."""
         answering = [r for r in self._active if len(r.tokens) - r.computed == 1]
         prompts = [r for r in self._active if len(r.tokens) - r.computed > 1]
-        chosen = [(request, 1) for request in answering]
+        counts = [(request, 1) for request in answering]
         left = self._engine.program.max_rows - len(answering)
-        if answering:
-            left = min(left, MIXED_PROMPT_ROWS)
-        for i, request in enumerate(prompts):
-            count = min(len(request.tokens) - request.computed, left // (len(prompts) - i))
+        if answering or len(prompts) > 1:
+            left = min(left, SHARED_PROMPT_ROWS)
+        for request in self._by_turn(prompts):
+            count = min(len(request.tokens) - request.computed, left)
             if count > 0:
-                chosen.append((request, count))
+                counts.append((request, count))
                 left -= count
         batch = []
-        for request, count in chosen:
+        for request, count in counts:
             first = request.computed
             ends = first + count == len(request.tokens)
             batch.append(Rows(request.slot, first, request.tokens[first : first + count], int(ends)))
-        return batch, [request for request, _ in chosen]
+        return batch, [request for request, _ in counts]
+
+    def _by_turn(self, prompts: list[Request]) -> list[Request]:
+        """The prompt with the least left goes first; every few steps the oldest does, so that none waits for ever."""
+        self._turn += 1
+        if self._turn % OLDEST_EVERY == 0:
+            return prompts  # in the order of arrival
+        return sorted(prompts, key=lambda r: len(r.tokens) - r.computed)
 
 
 def _pages(positions: int) -> int:

@@ -68,7 +68,7 @@ class Team:
         start = time.perf_counter()
         self._execute(*self._arguments, 0, n_threads)
         seconds = time.perf_counter() - start
-        self._pace.note(rows, seconds, int(self._control[STALLS]))
+        self._pace.note(rows, seconds, n_threads, int(self._control[STALLS]))
         self._control[STALLS] = 0
         return seconds
 

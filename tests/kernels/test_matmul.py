@@ -79,6 +79,12 @@ def block_cols(name: str) -> tuple[int, ...]:
     return (256, 768) if DTYPES[name].block_cols == 256 else (32, 544)
 
 
+def share(groups: int, tid: int, n_threads: int) -> slice:
+    """Output columns of a thread: its row groups, in pairs."""
+    pairs = (groups + 1) // 2
+    return slice(pairs * tid // n_threads * 32, min(pairs * (tid + 1) // n_threads * 32, groups * 16))
+
+
 def multiply(
     name: str, activation: str, rows: int, x: F32, n_tokens: int, n_threads: int, n_out: int | None = None
 ) -> F32:
@@ -91,7 +97,7 @@ def multiply(
     environment = {env.WEIGHTS: weight, env.FLOATS: out, env.N_ROWS: n_tokens}
     environment |= {env.N_OUT: n_tokens if n_out is None else n_out}
     environment[env.QUANTS] = records(quantize(x[:n_tokens], activation))
-    run(f"matmul.{name}.{activation}", [0, cols, groups, 0, 0, stride, int(n_out is not None)], environment, n_threads)
+    run(f"matmul.{name}.{activation}", [0, cols, groups, 0, 0, stride, int(n_out is not None), 1], environment, n_threads)
     return out
 
 
@@ -111,18 +117,18 @@ def test_a_token_has_the_bits_of_the_formula_in_every_batch(name: str, activatio
 
 @pytest.mark.parametrize(("name", "activation"), VARIANTS)
 def test_a_token_alone_has_the_same_bits_and_each_thread_reads_its_own_copy(name: str, activation: str) -> None:
-    rows, cols, n_threads = 48, block_cols(name)[-1], 3
+    rows, cols, n_threads = 80, block_cols(name)[-1], 3
     x = activations(n_threads, cols)  # a different token in each thread's copy: its rows of the output tell which it read
     quants = np.concatenate([records(quantize(x[t : t + 1], activation)) for t in range(n_threads)])
     plain, lanes = weights(name, rows, cols)
     expected = block_product(decode(name, plain, rows, cols), quantize(x, activation))
-    for nth in (1, 2, 3):
+    for nth, private in ((1, 1), (2, 1), (3, 1), (3, 0)):
         out = unwritten(rows)
         environment = {env.WEIGHTS: lanes, env.FLOATS: out, env.QUANTS: quants, env.N_ROWS: 1}
-        run(f"matmul.{name}.{activation}", [0, cols, 3, 0, 0, rows, 0], environment, nth)
+        run(f"matmul.{name}.{activation}", [0, cols, rows // 16, 0, 0, rows, 0, private], environment, nth)
         for tid in range(nth):
-            mine = slice(3 * tid // nth * 16, 3 * (tid + 1) // nth * 16)
-            assert_same_bits(out[mine], expected[tid, mine])
+            mine = share(rows // 16, tid, nth)
+            assert_same_bits(out[mine], expected[tid if private else 0, mine])
 
 
 def test_extreme_codes_and_activations_do_not_overflow() -> None:
@@ -137,7 +143,7 @@ def test_extreme_codes_and_activations_do_not_overflow() -> None:
         out = unwritten(3, 16)
         quantized = quantize(x, activation)
         environment = {env.WEIGHTS: lanes, env.FLOATS: out, env.QUANTS: records(quantized), env.N_ROWS: 3}
-        run(f"matmul.q8_0.{activation}", [0, cols, 1, 0, 0, 16, 0], environment)
+        run(f"matmul.q8_0.{activation}", [0, cols, 1, 0, 0, 16, 0, 1], environment)
         assert_same_bits(out, block_product(w, quantized))
         assert np.allclose(out, x @ w.values().T, rtol=1e-6)
 
@@ -194,7 +200,7 @@ def test_with_float_weights_too_each_thread_reads_its_own_copy(private: int) -> 
     environment = {env.WEIGHTS: lanes, env.FLOATS: memory, env.N_ROWS: 1}
     run("matmul.f32", [0, cols, 5, 0, 3 * cols, rows, 0, private, cols], environment, n_threads=3)
     for tid in range(3):
-        mine = slice(5 * tid // 3 * 16, 5 * (tid + 1) // 3 * 16)
+        mine = share(5, tid, 3)
         assert_same_bits(memory[3 * cols :][mine], expected[tid if private else 0, mine])
 
 

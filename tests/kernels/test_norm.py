@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from modelc.kernels import env
+from tests.kernels.activation_records import quantize, records
 from tests.kernels.float_math import F32, assert_same_bits, fma, sum_lanes
 from tests.kernels.opcode_runner import float_bits, run, unwritten
 
@@ -38,13 +39,25 @@ class Norm:
         self.residual[:] = padded(rng.standard_normal((20, cols), f32), self.stride)
         self.weight = padded(rng.standard_normal((1, cols), f32), self.stride)[0]
 
-    def run(self, rows: int, n_threads: int, add: bool = False, out_rows: list[int] | None = None) -> None:
+    def run(
+        self,
+        rows: int,
+        n_threads: int,
+        add: bool = False,
+        out_rows: list[int] | None = None,
+        records_out: np.ndarray | None = None,
+        activation: str = "",
+    ) -> None:
+        """The plain opcode, or with `records_out` and `activation` the one that quantizes what it normalised."""
         size = self.x.size
-        fields = [0, self.stride, size if add else -1, 0, 2 * size, float_bits(EPS), self.cols, int(out_rows is not None)]
+        out = 2 * size if records_out is None else 0
+        fields = [0, self.stride, size if add else -1, 0, out, float_bits(EPS), self.cols, int(out_rows is not None)]
         environment = {env.FLOATS: self.memory, env.CONSTANTS: self.weight, env.N_ROWS: rows}
         if out_rows is not None:
             environment |= {env.N_OUT: len(out_rows), env.OUT_ROWS: np.array(out_rows, np.int64)}
-        run("rms_norm", fields, environment, n_threads)
+        if records_out is not None:
+            environment[env.QUANTS] = records_out
+        run("rms_norm" if records_out is None else f"rms_norm_quantize.{activation}", fields, environment, n_threads)
 
 
 @pytest.mark.parametrize("cols", [16, 32, 50, 576])
@@ -96,3 +109,44 @@ def test_a_row_of_zeros_stays_zero() -> None:
     norm.x[:] = 0
     norm.run(2, 1)
     assert (norm.out[:2] == 0).all()
+
+
+# -------------------------------------------------------------------------------------------- normalise and quantize
+
+
+def no_records(rows: int, cols: int, activation: str) -> np.ndarray:
+    return np.full_like(records(quantize(np.zeros((rows, cols), f32), activation)), 0xAA)
+
+
+@pytest.mark.parametrize("activation", ["a8", "a16"])
+@pytest.mark.parametrize("cols", [32, 96, 576])
+def test_quantizing_at_once_gives_the_bytes_of_both_steps(activation: str, cols: int) -> None:
+    for rows, n_threads, add in ((2, 1, False), (9, 3, True), (17, 2, True)):
+        norm = Norm(cols)
+        x = norm.x[:rows] + norm.residual[:rows] if add else norm.x[:rows].copy()
+        out = no_records(rows, cols, activation)
+        norm.run(rows, n_threads, add, None, out, activation)
+        assert_same_bits(norm.x[:rows], x)
+        assert np.array_equal(out, records(quantize(normalised(x, norm.weight, cols), activation)))
+
+
+@pytest.mark.parametrize("activation", ["a8", "a16"])
+def test_quantizing_at_once_in_a_one_row_batch_each_thread_has_x_and_records_of_its_own(activation: str) -> None:
+    norm = Norm(64)
+    x = norm.x[:3] + norm.residual[0]
+    out = no_records(24, 64, activation)
+    norm.run(1, 3, True, None, out, activation)
+    assert_same_bits(norm.x[:3], x)
+    expected = normalised(x, norm.weight, 64)
+    for tid in range(3):
+        assert np.array_equal(out[tid], records(quantize(expected[tid : tid + 1], activation))[0])
+
+
+def test_quantizing_at_once_gathers_wanted_rows_too() -> None:
+    wanted = [2, 5, 8, 9, 10]
+    norm = Norm(64)
+    x = norm.x[wanted] + norm.residual[wanted]
+    out = no_records(5, 64, "a8")
+    norm.run(11, 2, True, wanted, out, "a8")
+    assert_same_bits(norm.x[wanted], x)
+    assert np.array_equal(out, records(quantize(normalised(x, norm.weight, 64), "a8")))

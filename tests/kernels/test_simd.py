@@ -5,17 +5,22 @@ from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr, i8_ptr, i16_ptr, i32_ptr, u8_ptr
 from modelc.kernels.simd import (
     bits_of,
+    even_quarters,
     fma,
     from_bits,
+    high_halves,
+    lane,
     load_bf16,
     load_bytes,
     load_f16,
     load_f32,
     load_i8,
     load_u8,
+    low_halves,
     max_lanes,
     maximum,
     minimum,
+    odd_quarters,
     prefetch,
     splat_at,
     splat_bytes4,
@@ -28,7 +33,11 @@ from modelc.kernels.simd import (
     store_i8,
     sum_lanes,
     sum_lanes_i32,
-    swap_pairs,
+    splat_first_half,
+    splat_second_half,
+    swap_fours_of,
+    swap_pairs_of,
+    swap_twos_of,
     tile_f32,
     tile_i32,
     to_f32,
@@ -108,7 +117,7 @@ def float_operations(I, E, tid, nth):  # type: ignore[no-untyped-def]
         store_f32(out, 5 * n + i, maximum(x, y))
         store_f32(out, 6 * n + i, minimum(x, y))
         store_f32(out, 7 * n + i, zero_below(x, y, z))
-        store_f32(out, 8 * n + i, swap_pairs(x))
+        store_f32(out, 8 * n + i, splat_f32(lane(x, 5)))
         store_f32(out, 9 * n + i, from_bits(bits_of(x)))
         store_f32(out, 10 * n + i, splat_f32(sum_lanes(x)))
         store_f32(out, 11 * n + i, splat_f32(max_lanes(x)))
@@ -124,7 +133,7 @@ FLOAT_OPERATIONS = {
     "maximum": lambda x, y, z: np.where(x > y, x, y),
     "minimum": lambda x, y, z: np.where(x < y, x, y),
     "zero_below": lambda x, y, z: np.where(x < y, f32(0), z),
-    "swap_pairs": lambda x, y, z: x.reshape(-1, 2)[:, ::-1].reshape(-1),
+    "lane": lambda x, y, z: np.repeat(x[5::16], 16),
     "bits there and back": lambda x, y, z: x,
     "sum_lanes": lambda x, y, z: np.repeat(float_math.sum_lanes(x.reshape(-1, 16)), 16),
     "max_lanes": lambda x, y, z: np.repeat(max_tree(x.reshape(-1, 16)), 16),
@@ -154,6 +163,45 @@ def test_float_operations_are_those_of_ieee_754(name: str, float_results: tuple[
     with np.errstate(all="ignore"):
         expected = FLOAT_OPERATIONS[name](*operands)
     assert_same_bits(out[list(FLOAT_OPERATIONS).index(name)], expected)
+
+
+# ------------------------------------------------------------------------------------------------------- shuffles
+
+
+@kernel
+def shuffles(I, E, tid, nth):  # type: ignore[no-untyped-def]
+    """I: 2 float32 x, 3 y, 4 out (9, 16), 5 the same for int32 words."""
+    x, y, out = load_f32(f32_ptr(I[2]), 0), load_f32(f32_ptr(I[3]), 0), f32_ptr(I[4])
+    store_f32(out, 0, low_halves(x, y))
+    store_f32(out, 16, high_halves(x, y))
+    store_f32(out, 32, even_quarters(x, y))
+    store_f32(out, 48, odd_quarters(x, y))
+    store_f32(out, 64, swap_pairs_of(x, x))
+    store_f32(out, 80, swap_twos_of(x, x))
+    store_f32(out, 96, swap_fours_of(x, x))
+    store_f32(out, 112, splat_first_half(x, x))
+    store_f32(out, 128, splat_second_half(x, x))
+    a, b = load_bytes(f32_ptr(I[2]), 0), load_bytes(f32_ptr(I[3]), 0)
+    store_bytes(i32_ptr(I[5]), 0, odd_quarters(a, b))
+    store_bytes(i32_ptr(I[5]), 16, splat_i32(lane(b, 9)))
+
+
+def test_shuffles_choose_their_lanes() -> None:
+    x, y = np.arange(16, dtype=f32), np.arange(100, 116, dtype=f32)
+    out, words = unwritten(9, 16), np.zeros((2, 16), i32)
+    run(shuffles, [x, y, out, words])
+    i = np.arange(16)
+    expected = [
+        [*x[:8], *y[:8]],
+        [*x[8:], *y[8:]],
+        [*x[0:4], *x[8:12], *y[0:4], *y[8:12]],
+        [*x[4:8], *x[12:16], *y[4:8], *y[12:16]],
+        *(x[i ^ distance] for distance in (1, 2, 4)),
+        [x[0]] * 16,
+        [x[8]] * 16,
+    ]
+    assert np.array_equal(out, expected)
+    assert np.array_equal(words, [out[3].view(i32), [y.view(i32)[9]] * 16])
 
 
 # ---------------------------------------------------------------------------------------------- integer operations

@@ -1,0 +1,92 @@
+"""Hashes of kernels' results on the CPU that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name; run as a program by `test_isa`.
+
+    python -m tests.kernels.isa_hashes conversions dots model:q8_0.a8.f16
+
+NaNs are left out: IEEE 754 does not fix their bits.
+"""
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from modelc.ir import Model
+from modelc.runtime.engine import Rows
+from tests.kernels import test_dot, test_elementary, test_simd
+from tests.kernels.float_math import tricky_floats
+from tests.kernels.opcode_runner import run, unwritten
+from tests.models.tiny_llama import tiny_llama, tiny_llama_of
+from tests.runtime.tiny_engine import engine_of
+
+f32 = np.float32
+
+# One small model with an attention of its own kind; two block types, one of them through the codebook.
+MIXED = {"": "q8_0", "ffn_gate": "iq4_nl", "ffn_up": "iq4_nl"}
+
+
+def conversions() -> Iterator[np.ndarray]:
+    """Every finite half and bfloat to float; floats of all magnitudes to half."""
+    words = np.arange(65536, dtype=np.uint16)
+    floats = tricky_floats(20_000, 1)
+    floats = np.resize(floats[~np.isnan(floats)], 100_000)
+    halves, bfloats, back = unwritten(65536), unwritten(65536), np.zeros(floats.size, np.uint16)
+    run(test_simd.convert, [65536, words, halves, bfloats, floats.size, floats, back])
+    yield from (halves[~np.isnan(halves)], bfloats[~np.isnan(bfloats)], back)
+
+
+def dots() -> Iterator[np.ndarray]:
+    """Integer dot products with extreme bytes, and codes of the codebook."""
+    rng = np.random.default_rng(2)
+    w = rng.choice(np.array([0, 1, 127, 128, 254, 255], np.uint8), 4096)
+    x = rng.choice(np.array([-128, -127, -1, 0, 1, 127], np.int8), 4096)
+    out, codes = np.zeros(1024, np.int32), rng.integers(0, 16, 4096, np.uint8)
+    values = np.zeros_like(codes)
+    run(test_dot.dots, [64, np.full(1024, 7, np.int32), w, x, out])
+    run(test_dot.look_ups, [64, codes, values])
+    yield from (out, values)
+
+
+def elementary() -> Iterator[np.ndarray]:
+    """Exponentials, silu, sines and cosines."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(-90, 90, 20_000).astype(f32)
+    e, s = unwritten(x.size), unwritten(x.size)
+    run(test_elementary.exp_and_silu, [x.size, x, e, s])
+    angles = rng.uniform(-1e5, 1e5, 20_000)
+    sines, cosines = np.zeros_like(angles), np.zeros_like(angles)
+    run(test_elementary.sines, [angles.size, angles, sines, cosines])
+    yield from (e, s, sines, cosines)
+
+
+def model_logits(variant: str) -> Iterator[np.ndarray]:
+    """Logits of a prompt, of single rows and of a mixed batch; `variant` is weights.activations.kv."""
+    weights, activation, kv = variant.split(".")
+    model: Model = tiny_llama(MIXED) if weights == "mixed" else tiny_llama_of(weights)
+    tokens = [int(t) for t in np.random.default_rng(4).integers(0, 50, 80)]
+    with engine_of(model, 1, activation, kv) as engine:
+        yield engine.run([Rows(0, 0, tokens[:70], 70)])
+        yield engine.run([Rows(0, 70, tokens[70:71], 1)])
+        yield engine.run([Rows(0, 71, tokens[71:72], 1), Rows(1, 0, tokens[:11], 11), Rows(2, 0, tokens[3:4], 1)])
+
+
+PARTS: dict[str, Callable[[], Iterator[np.ndarray]]] = {
+    "conversions": conversions,
+    "dots": dots,
+    "elementary": elementary,
+}
+
+
+def hash_of(part: str) -> str:
+    """Hash of a part: a name in PARTS, or `model:` and a variant."""
+    kind, _, variant = part.partition(":")
+    digest = hashlib.blake2b(digest_size=16)
+    for array in model_logits(variant) if kind == "model" else PARTS[kind]():
+        assert not np.issubdtype(array.dtype, np.floating) or not np.isnan(array).any()
+        digest.update(np.ascontiguousarray(array))
+    return digest.hexdigest()
+
+
+if __name__ == "__main__":
+    print(json.dumps({part: hash_of(part) for part in sys.argv[1:]}))

@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+import pytest
+
+from modelc.errors import BadInputError
+from modelc.runtime.sampling import MAX_SEED, Sampling
+
+VOCAB = 100
+
+
+def test_the_defaults_are_greedy_and_allowed() -> None:
+    sampling = Sampling()
+    sampling.check(VOCAB)
+    assert (sampling.temperature, sampling.seed, sampling.stop, dict(sampling.logit_bias)) == (0.0, None, (), {})
+
+
+@pytest.mark.parametrize(
+    ("name", "low", "high", "below", "above"),
+    [
+        ("max_tokens", 0, 1 << 31, -1, (1 << 31) + 1),
+        ("temperature", 0.0, 1000.0, -0.1, 1000.1),
+        ("top_k", 0, 1 << 31, -1, (1 << 31) + 1),
+        ("top_p", 0.0, 1.0, -0.01, 1.01),
+        ("min_p", 0.0, 1.0, -0.01, 1.01),
+        ("repetition_penalty", 0.01, 100.0, 0.0, 101.0),
+        ("presence_penalty", -100.0, 100.0, -101.0, 101.0),
+        ("frequency_penalty", -100.0, 100.0, -101.0, 101.0),
+        ("seed", 0, MAX_SEED, -1, MAX_SEED + 1),
+    ],
+)
+def test_limits_are_allowed_and_what_is_beyond_them_is_named(
+    name: str, low: float, high: float, below: float, above: float
+) -> None:
+    for value in (low, high):
+        replace(Sampling(), **{name: value}).check(VOCAB)
+    for value in (below, above):
+        with pytest.raises(BadInputError, match=f"out of range.*'{name}'") as caught:
+            replace(Sampling(), **{name: value}).check(VOCAB)
+        assert caught.value.param == name
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty"])
+def test_what_is_not_a_number_is_refused(name: str) -> None:
+    with pytest.raises(BadInputError, match=name):
+        replace(Sampling(), **{name: float("nan")}).check(VOCAB)
+
+
+@pytest.mark.parametrize("bias", [{-1: 1.0}, {VOCAB: 1.0}, {3: 1e7}, {3: -1e7}, {3: float("nan")}, {0: 1.0, 100: 0.0}])
+def test_a_bias_must_be_a_number_for_a_token_of_the_vocabulary(bias: dict[int, float]) -> None:
+    with pytest.raises(BadInputError, match="logit_bias.*tokens below 100") as caught:
+        Sampling(logit_bias=bias).check(VOCAB)
+    assert caught.value.param == "logit_bias"
+
+
+def test_a_bias_within_the_limits_is_allowed() -> None:
+    Sampling(logit_bias={0: -1e6, 99: 1e6, 5: 0.5}).check(VOCAB)
