@@ -46,7 +46,7 @@ def load(
 
     settings = load_settings()
     path = as_modelc(find_model(str(path_or_name), Store(store_folder(settings))), progress)
-    return runtime.load(path, threads or settings.threads, activations, kv, max_context, progress)
+    return runtime.load(path, threads or settings.threads, activations, kv, max_context, progress=progress)
 
 
 def pack(

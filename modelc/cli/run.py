@@ -134,7 +134,7 @@ def run(
                 activations,
                 kv,
                 max_context,
-                lambda done, total, _: bar(done, total, "compiling kernels, once for this machine"),
+                progress=lambda done, total, _: bar(done, total, "compiling kernels, once for this machine"),
             )
         if profile:
             served.start_profile()

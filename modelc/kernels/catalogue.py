@@ -16,6 +16,7 @@ from modelc.kernels.matmul import make_matmul
 from modelc.kernels.norm import make_rms_norm_quantize, rms_norm
 from modelc.kernels.rope import make_kv_write, make_rope, make_rope_angles
 from modelc.kernels.sample import sample
+from modelc.kernels.shift import make_shift
 
 FACTORIES: dict[str, Callable[..., Any]] = {
     "attention": lambda head_dim, group, kv: make_attention(int(head_dim), int(group), kv),
@@ -42,11 +43,19 @@ FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 }
 
 
+# Compiled functions of one parameter block that come in variants.
+BLOCK_FACTORIES: dict[str, Callable[..., Any]] = {
+    "shift": lambda style, head_dim, kv: make_shift(style, int(head_dim), kv),
+}
+
+
 def function(name: str) -> tuple[Any, tuple[Any, ...]]:
     """The Numba function `name`, not yet compiled, and the types of its arguments."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     opcode, *variant = name.split(".")
+    if opcode in BLOCK_FACTORIES:
+        return BLOCK_FACTORIES[opcode](*variant), (types.int64,)
     return FACTORIES[opcode](*variant), OPCODE_ARGS
 
 

@@ -57,6 +57,19 @@ THREAD_BITS = 8
 RECORD_BYTES = {"a8": 48, "a16": 80}  # quantized activations, see activations.py
 KV_BYTES = {"f16": 2, "f32": 4}
 
+# --- the parameter block of a context shift (int64 words), see shift.py
+SHIFT_KV = 0  # address of a layer's keys and values in page 0
+SHIFT_PAGE_BYTES = 1
+SHIFT_OLD_PAGES = 2  # address, int64: page numbers before
+SHIFT_NEW_PAGES = 3  # address, int64: page numbers after
+SHIFT_HEADS = 4  # kv heads of the layer
+SHIFT_ANCHOR = 5  # positions that stay where they are
+SHIFT_DROPPED = 6  # positions dropped behind them
+SHIFT_COMPUTED = 7  # positions that had keys and values
+SHIFT_FREQUENCIES = 8  # address, float64 (head_dim / 2,)
+SHIFT_FACTORS = 9  # address of 3 * head_dim floats and 64 bytes to work in
+N_SHIFT = 10
+
 # --- the sampler's parameter block (int64 words; floats are float64 in the same words), see sample.py
 LOGITS = 0  # address, f32 (n,)
 N_VOCAB = 1

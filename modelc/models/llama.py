@@ -109,9 +109,9 @@ def lower(c: Config, w: Weights, b: Builder) -> Program:
         h = b.rms_norm(x, norm(p + "attn_norm.weight"), c.norm_eps, residual)
         qkv = b.matmul(h, *(w.matrix(f"{p}attn_{part}.weight") for part in "qkv"))
         q, k, v = View(qkv, 0, q_cols), View(qkv, q_cols, kv_cols), View(qkv, q_cols + kv_cols, kv_cols)
-        b.rope(q, angles, style, c.head_dim)
-        b.rope(k, angles, style, c.head_dim)
-        kv_at = b.kv_write(k, v, c.head_dim)
+        b.rope(q, angles, c.head_dim)
+        b.rope(k, angles, c.head_dim)
+        kv_at = b.kv_write(k, v, c.head_dim, angles)
         a = b.attention(q, c.n_kv_heads, c.head_dim, kv_at, c.head_dim**-0.5)
         residual = b.matmul(a, w.matrix(p + "attn_output.weight"))
 

@@ -34,6 +34,7 @@ from modelc.program.program import (
     Buffer,
     Field,
     Instruction,
+    KvLayer,
     Program,
     View,
     Weight,
@@ -43,6 +44,15 @@ from modelc.program.program import (
 def float_bits(value: float) -> int:
     """The bits of `value` as float32, the way an instruction carries it."""
     return int(np.float32(value).view(np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class Angles:
+    """Rotation factors of the batch's rows, and what they were made from."""
+
+    factors: Buffer
+    style: str
+    frequencies: int
 
 
 @dataclass
@@ -69,6 +79,7 @@ class Builder:
     _page_bytes: int = 0
     _counters: int = 0
     _constant_floats: int = 0
+    _kv_layers: list[KvLayer] = field(default_factory=list)
     _constants: list[npt.NDArray[np.float32]] = field(default_factory=list)
     _instructions: list[Instruction] = field(default_factory=list)
 
@@ -180,27 +191,30 @@ class Builder:
 
     def rope_angles(
         self, frequencies: npt.NDArray[np.float64], style: str, head_dim: int, factor: float = 1.0
-    ) -> Buffer:
+    ) -> Angles:
         """Rotation factors of each row's position, scaled by `factor`; `style` is `pairs` or `halves`."""
         out = self.buffer(2 * head_dim, private=True)
-        fields: list[Field] = [self.constant(frequencies) // 2, out, head_dim, float_bits(factor)]
+        at = self.constant(frequencies) // 2
+        fields: list[Field] = [at, out, head_dim, float_bits(factor)]
         self._emit(f"rope_angles.{style}", fields, [_write(out, PRIVATE, ROWS)])
-        return out
+        return Angles(out, style, at)
 
-    def rope(self, x: View, angles: Buffer, style: str, head_dim: int) -> None:
+    def rope(self, x: View, angles: Angles, head_dim: int) -> None:
         """Rotate the heads of x in place."""
         heads = x.cols // head_dim
         access = [
             _write(x.buffer, f"{heads} heads", ROWS, x.start, x.start + x.cols),
-            _read(angles, PRIVATE, ROWS),
+            _read(angles.factors, PRIVATE, ROWS),
         ]
-        self._emit(f"rope.{style}.{head_dim}", [x, x.buffer.stride, heads, angles], access)
+        self._emit(f"rope.{angles.style}.{head_dim}", [x, x.buffer.stride, heads, angles.factors], access)
 
-    def kv_write(self, keys: View, values: View, head_dim: int) -> int:
-        """Keys and values into the pages; returns the layer's byte offset in a page."""
+    def kv_write(self, keys: View, values: View, head_dim: int, angles: Angles | None) -> int:
+        """Keys (rotated by `angles`) and values into the pages; returns the layer's byte offset in a page."""
         heads = keys.cols // head_dim
         at = self._page_bytes
         self._page_bytes += heads * 2 * PAGE * head_dim * KV_BYTES[self.kv]
+        style, frequencies = (angles.style, angles.frequencies) if angles else (None, -1)
+        self._kv_layers.append(KvLayer(at, heads, head_dim, style, frequencies))
         division = f"{heads} heads"
         access = [_read(v.buffer, division, ROWS, v.start, v.start + v.cols) for v in (keys, values)]
         access.append(Access(None, True, division, ROWS, at, at + 1))
@@ -252,6 +266,8 @@ class Builder:
             widest=max(256, *(a.buffer.stride for i in instructions for a in i.accesses if a.buffer)),
             constants=np.concatenate(self._constants) if self._constants else np.zeros(32, np.float32),
             page_bytes=self._page_bytes,
+            kv=self.kv,
+            kv_layers=self._kv_layers,
             vocab_size=vocab_size,
             logits=placement.offsets[logits],
             logits_stride=logits.stride,

@@ -100,6 +100,25 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
+class KvLayer:
+    """A layer's keys and values in a page, and how keys are rotated.
+
+    Attributes:
+        at: byte offset in a page.
+        heads: kv heads.
+        head_dim: columns of each.
+        style: `pairs` or `halves`; None for keys without rotation.
+        frequencies: index of the float64 frequencies in CONSTANTS, in doubles.
+    """
+
+    at: int
+    heads: int
+    head_dim: int
+    style: str | None
+    frequencies: int
+
+
+@dataclass(frozen=True, slots=True)
 class Program:
     """A lowered model, ready to be linked.
 
@@ -117,6 +136,8 @@ class Program:
         widest: most floats that an opcode keeps in a thread's scratch, beside attention's scores.
         constants: contents of CONSTANTS.
         page_bytes: keys and values of all layers for one page of positions.
+        kv: element type of keys and values.
+        kv_layers: what is in a page.
         vocab_size: columns of the logits in use.
         logits: float index of the logits in FLOATS, `max_out` rows.
         logits_stride: floats from one row of logits to the next.
@@ -135,6 +156,8 @@ class Program:
     widest: int
     constants: npt.NDArray[np.float32]
     page_bytes: int
+    kv: str
+    kv_layers: list[KvLayer]
     vocab_size: int
     logits: int
     logits_stride: int

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from modelc.kernels import env
 from modelc.kernels.objects import ObjectCache, Progress, python_function
 from modelc.program import Program
+from modelc.program.program import KvLayer
 from modelc.runtime.memory import allocate
 from modelc.runtime.team import Team
 
@@ -34,6 +35,11 @@ class Rows:
     position: int
     tokens: Sequence[int]
     outputs: int
+
+
+def shift_name(program: Program, layer: KvLayer) -> str:
+    """The compiled function that shifts a layer's keys and values."""
+    return f"shift.{layer.style}.{layer.head_dim}.{program.kv}"
 
 
 class Engine:
@@ -60,6 +66,7 @@ class Engine:
         self.program = program
         self.n_slots = n_slots
         self._objects = objects  # owns the machine code
+        self._shifts: dict[str, Callable[..., tuple[int, ...]]] = {}
         names = [*program.opcodes, "execute", "spin", "worker"]
         addresses = objects.addresses(names, progress)
         self._table = allocate(program.table.size, np.int64).reshape(program.table.shape)
@@ -145,6 +152,23 @@ class Engine:
         """Copy a page's keys and values, of all layers."""
         size = self.program.page_bytes
         self._kv[target * size : (target + 1) * size] = self._kv[source * size : (source + 1) * size]
+
+    def shift(self, old: Sequence[int], new: Sequence[int], anchor: int, dropped: int, computed: int) -> None:
+        """Move positions anchor + dropped ... computed of a sequence down by `dropped`, from `old` pages to `new`."""
+        old_pages, new_pages = np.array(old, np.int64), np.array(new, np.int64)
+        block = np.zeros(env.N_SHIFT, np.int64)
+        block[env.SHIFT_PAGE_BYTES] = self.program.page_bytes
+        block[env.SHIFT_OLD_PAGES], block[env.SHIFT_NEW_PAGES] = old_pages.ctypes.data, new_pages.ctypes.data
+        block[env.SHIFT_ANCHOR], block[env.SHIFT_DROPPED], block[env.SHIFT_COMPUTED] = anchor, dropped, computed
+        block[env.SHIFT_FACTORS] = self._scratch.ctypes.data
+        for layer in self.program.kv_layers:
+            name = shift_name(self.program, layer)
+            if name not in self._shifts:
+                self._shifts[name] = python_function(self._objects.addresses([name])[name], 1, 0)
+            block[env.SHIFT_KV] = self._kv.ctypes.data + layer.at
+            block[env.SHIFT_HEADS] = layer.heads
+            block[env.SHIFT_FREQUENCIES] = self._constants.ctypes.data + 8 * layer.frequencies
+            self._shifts[name](block.ctypes.data)
 
     def start_profile(self) -> None:
         """Count the cycles of each instruction from now on."""

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from modelc.errors import ModelcError
 from modelc.runtime.sampler import Sampler
 from modelc.runtime.sampling import Sampling
+from modelc.runtime.speculation import Speculator
 from modelc.text import StopStrings, StreamDecoder, Tokenizer
 
 
@@ -69,6 +70,7 @@ class Request:
     Attributes:
         tokens: prompt and answer.
         computed: how many of them have keys and values.
+        dropped: tokens that were shifted out of the context.
         pages: page numbers, one for each 64 positions.
         slot: row of the engine's page table, -1 while waiting.
         generation: what the owner sees.
@@ -76,10 +78,17 @@ class Request:
     """
 
     def __init__(
-        self, prompt: Sequence[int], sampling: Sampling, sampler: Sampler, tokenizer: Tokenizer, sink: Sink
+        self,
+        prompt: Sequence[int],
+        sampling: Sampling,
+        sampler: Sampler,
+        tokenizer: Tokenizer,
+        sink: Sink,
+        speculator: Speculator | None = None,
     ) -> None:
         self.tokens = list(prompt)
         self.computed = 0
+        self.dropped = 0
         self.pages: list[int] = []
         self.slot = -1
         self.sampling = sampling
@@ -89,32 +98,62 @@ class Request:
         self._decoder = StreamDecoder(tokenizer, skip_special=True)
         self._stops = StopStrings(sampling.stop)
         self._sink = sink
+        self._speculator = speculator
 
     @property
     def last_position(self) -> int:
         """Positions that prompt and longest answer need."""
         return self.generation.prompt_tokens + self.sampling.max_tokens
 
-    def accept(self, logits: npt.NDArray[np.float32], limit: int) -> None:
-        """Choose the next token from its logits and pass its text on; ends the generation where it must.
+    def propose(self, most: int) -> list[int]:
+        """At most `most` tokens that may come next."""
+        left = self.sampling.max_tokens - self.generation.completion_tokens - 1
+        return self._speculator.propose(self.tokens, min(most, left)) if self._speculator is not None else []
+
+    def accept(self, logits: npt.NDArray[np.float32], rows: Sequence[int], limit: int | None) -> int:
+        """Choose the next tokens and pass their text on; ends the generation where it must.
 
         Args:
-            logits: float32 (vocab_size,).
-            limit: longest sequence.
+            logits: float32 (n, vocab_size), after the last n of `rows`.
+            rows: the tokens whose logits these are: the sequence's last, and those that were proposed behind it.
+            limit: longest sequence, None when it is shifted instead.
+
+        Returns:
+            How many of the proposed tokens were chosen.
         """
-        token = self._sampler.next(logits, len(self.tokens))
+        proposed = rows[len(rows) - len(logits) + 1 :]
+        for i, row in enumerate(logits):
+            token = self._choose(row, limit)
+            if self.generation.finish_reason is not None or i == len(proposed) or token != proposed[i]:
+                break
+        if self._speculator is not None:
+            self._speculator.note(len(proposed), i)
+        return i
+
+    def _choose(self, logits: npt.NDArray[np.float32], limit: int | None) -> int:
+        token = self._sampler.next(logits, self.dropped + len(self.tokens))
         self.generation.completion_tokens += 1
         if token in self._end_ids:
             self.end("stop", (token,))
-            return
+            return token
         self.tokens.append(token)
         text = self._stops.push(self._decoder.push(token))
+        full = limit is not None and len(self.tokens) >= limit
         if self._stops.matched is not None:
             self.finish(Chunk(text, (token,), "stop"))
-        elif self.generation.completion_tokens >= self.sampling.max_tokens or len(self.tokens) >= limit:
+        elif full or self.generation.completion_tokens >= self.sampling.max_tokens:
             self.end("length", (token,), text)
         else:
             self._send(Chunk(text, (token,)))
+        return token
+
+    def drop(self, anchor: int, count: int) -> None:
+        """Forget `count` tokens behind the first `anchor`: their keys and values are gone."""
+        del self.tokens[anchor : anchor + count]
+        self.computed -= count
+        self.dropped += count
+        if self._speculator is not None:
+            self._speculator.forget()
 
     def end(self, reason: str, token_ids: tuple[int, ...] = (), text: str = "") -> None:
         """End with what the decoder and the stop strings held back."""

@@ -18,14 +18,16 @@ from modelc.kernels.env import PAGE
 from modelc.kernels.objects import ObjectCache, Progress, python_function
 from modelc.models import lower
 from modelc.program import Builder
-from modelc.runtime.engine import Engine, Rows
+from modelc.runtime.engine import Engine, Rows, shift_name
 from modelc.runtime.generation import Chunk, Generation, Request, Sink
 from modelc.runtime.memory import physical_bytes
+from modelc.runtime.options import ACTIVATIONS, Options
 from modelc.runtime.pages import PagePool
 from modelc.runtime.profile import report
 from modelc.runtime.sampler import Sampler, Workspace
 from modelc.runtime.sampling import Sampling
-from modelc.runtime.scheduler import Scheduler
+from modelc.runtime.scheduler import Counters, Scheduler
+from modelc.runtime.speculation import PromptLookup, Speculator
 from modelc.runtime.threads import default_threads
 from modelc.text import ChatTemplate, Tokenizer, encode_prompt, load_tokenizer
 
@@ -33,8 +35,6 @@ MAX_ROWS = 512  # rows of a prompt in one step
 MAX_OUT = 64
 MAX_SLOTS = 64  # sequences at the same time
 KV_SHARE = 4  # keys and values may fill one part in this many of the memory
-ACTIVATIONS = {"int8": "a8", "int16": "a16"}
-KV_TYPES = ("f16", "f32")
 
 
 def load(
@@ -43,6 +43,9 @@ def load(
     activations: str = "int8",
     kv: str | None = None,
     max_context: int | None = None,
+    anchor_tokens: int = 0,
+    kv_memory: int | None = None,
+    gamma: int = 0,
     progress: Progress | None = None,
 ) -> LanguageModel:
     """Load a model for inference.
@@ -52,24 +55,22 @@ def load(
         threads: Size of the team; None takes the physical cores that the process may use.
         activations: What block-quantized weights are multiplied with: `int8`, or `int16` (slower, nearly exact).
         kv: Element type of keys and values: `f16` (None) or `f32`.
-        max_context: Longest sequence, if shorter than the model's own.
+        max_context: Longest sequence. With it, a full context loses its oldest tokens and the answer goes on; without
+            it, the answer ends at the context the model was trained for.
+        anchor_tokens: First tokens of a sequence that are never dropped.
+        kv_memory: Bytes for keys and values; None takes a quarter of the memory at most.
+        gamma: Tokens that speculation proposes for one pass; 0 is off. Answers are the same with and without.
         progress: Told (done, total, name) about each opcode that has to be compiled.
 
     Raises:
         BadFileError, UnsupportedError: The file, or what it asks for, cannot be run.
         BadInputError: An argument is out of range.
     """
-    if activations not in ACTIVATIONS:
-        raise BadInputError("unknown activations", param="activations", expected="int8 or int16", got=activations)
-    if kv is not None and kv not in KV_TYPES:
-        raise BadInputError("unknown type of keys and values", param="kv", expected="f16 or f32", got=kv)
-    if threads is not None and not 1 <= threads <= 256:
-        raise BadInputError("out of range", param="threads", expected="1 to 256", got=threads)
-    if max_context is not None and max_context < 1:
-        raise BadInputError("out of range", param="max_context", expected="1 or more", got=max_context)
-    model = open_model(path)
-    n_threads = threads or default_threads()
-    return LanguageModel(model, n_threads, ACTIVATIONS[activations], kv or "f16", max_context, progress)
+    options = Options(
+        threads or default_threads(), activations, kv or "f16", max_context, anchor_tokens, kv_memory, gamma
+    )
+    options.check()
+    return LanguageModel(open_model(path), options, progress)
 
 
 class LanguageModel:
@@ -88,12 +89,10 @@ class LanguageModel:
         tensor_names: ascending.
     """
 
-    def __init__(
-        self, model: Model, n_threads: int, activation: str, kv: str, max_context: int | None, progress: Progress | None
-    ) -> None:
+    def __init__(self, model: Model, options: Options, progress: Progress | None = None) -> None:
         self.name = model.name
         self.architecture = model.architecture
-        self.n_threads = n_threads
+        self.n_threads = options.threads
         self.total_params = model.total_params
         self.total_bytes = model.total_bytes
         self.tensor_names = list(model.tensors)
@@ -102,18 +101,30 @@ class LanguageModel:
         template = model.metadata.get("tokenizer.chat_template")
         self.chat_template = template if isinstance(template, str) else None
         self._template = ChatTemplate(self.chat_template)
-        self.n_ctx = min(lowered.config.n_ctx, max_context or lowered.config.n_ctx)
+        self.n_ctx = min(lowered.config.n_ctx, options.max_context or lowered.config.n_ctx)
         self.vocab_size = lowered.config.vocab_size
-        builder = Builder(min(MAX_ROWS, max(self.n_ctx, 2)), MAX_OUT, n_threads, self.n_ctx, activation, kv)
-        program = lowered.program(builder)
-        n_pages = _page_budget(program.page_bytes, self.n_ctx)
+        program = lowered.program(
+            Builder(
+                max_rows=min(MAX_ROWS, max(self.n_ctx, 2)),
+                max_out=MAX_OUT,
+                n_threads=options.threads,
+                n_ctx=self.n_ctx,
+                activation=ACTIVATIONS[options.activations],
+                kv=options.kv,
+            )
+        )
+        n_pages = _page_budget(program.page_bytes, self.n_ctx, options.kv_memory)
+        shifts = options.max_context is not None
         objects = ObjectCache()
         names = [*program.opcodes, "execute", "worker", "spin", "sample"]
+        if shifts:
+            names += sorted({shift_name(program, layer) for layer in program.kv_layers})
         sample = objects.addresses(names, progress)["sample"]
         self._engine = Engine(program, lowered.weights.base, MAX_SLOTS, n_pages, objects)
         self._workspace = Workspace(python_function(sample, 1, 1), self.vocab_size)
         self._weights = lowered.weights  # keeps the file mapped
-        self._scheduler = Scheduler(self._engine, n_pages)
+        self._gamma = options.gamma
+        self._scheduler = Scheduler(self._engine, n_pages, options.anchor_tokens if shifts else None)
 
     # --------------------------------------------------------------------------------------------------- answers
 
@@ -135,7 +146,9 @@ class LanguageModel:
                 got=f"{len(prompt)} tokens",
                 hint="shorten it",
             )
-        request = Request(prompt, sampling, Sampler(self._workspace, sampling, prompt), self.tokenizer, sink)
+        sampler = Sampler(self._workspace, sampling, prompt)
+        speculator = Speculator(PromptLookup(), self._gamma) if self._gamma else None
+        request = Request(prompt, sampling, sampler, self.tokenizer, sink, speculator)
         if sampling.max_tokens == 0:
             request.finish(Chunk("", (), "length"))
         else:
@@ -206,7 +219,12 @@ class LanguageModel:
         if wrong is not None:
             raise BadInputError("no such token", param="prompt", expected=f"ids below {self.vocab_size}", got=wrong)
 
-    # -------------------------------------------------------------------------------------------------- profile
+    # ------------------------------------------------------------------------------------------------ inspection
+
+    @property
+    def counters(self) -> Counters:
+        """What the scheduler did so far."""
+        return self._scheduler.counters
 
     def start_profile(self) -> None:
         """Count from now on where the time goes."""
@@ -231,16 +249,16 @@ class LanguageModel:
         self.close()
 
 
-def _page_budget(page_bytes: int, n_ctx: int) -> int:
-    """Pages for as many full sequences as there are slots, within the share of memory; at least one sequence."""
+def _page_budget(page_bytes: int, n_ctx: int, kv_memory: int | None) -> int:
+    """Pages for as many full sequences as there are slots, within the memory meant for them; at least one sequence."""
     a_sequence = (n_ctx + PAGE - 1) // PAGE
-    affordable = physical_bytes() // KV_SHARE // max(page_bytes, 1)
+    affordable = (physical_bytes() // KV_SHARE if kv_memory is None else kv_memory) // max(page_bytes, 1)
     if affordable < a_sequence:
         raise BadInputError(
-            "keys and values of one sequence do not fit into memory",
-            param="max_context",
-            expected=f"at most {affordable * PAGE} positions",
-            got=n_ctx,
+            "keys and values of one sequence do not fit into their memory",
+            param="kv_memory",
+            expected=f"at least {a_sequence * page_bytes} bytes, or at most {affordable * PAGE} tokens of context",
+            got=f"{affordable * page_bytes} bytes for {n_ctx} tokens",
             hint="lower --max-context",
         )
     return min(MAX_SLOTS * a_sequence, affordable)

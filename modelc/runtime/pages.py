@@ -38,6 +38,10 @@ class PagePool:
         """One more sequence holds `page`."""
         self._holders[page] += 1
 
+    def is_shared(self, page: int) -> bool:
+        """Whether more than one sequence holds `page`."""
+        return self._holders[page] > 1
+
     def give(self, page: int) -> None:
         """A sequence lets go of `page`."""
         self._holders[page] -= 1

@@ -1,8 +1,8 @@
 """The scheduler: one thread that owns the engine and forms each step's batch from all requests.
 
-A step takes one row from every sequence that is answering, and as many rows of waiting prompts as fit, shared fairly;
-requests join and leave between steps. An answer has the bits it would have alone, because the engine's rows do not
-see each other.
+A step takes the next row of every sequence that is answering (with speculation a few rows), and as many rows of new
+prompts as fit; requests join and leave between steps. An answer has the bits it would have alone, because the
+engine's rows do not see each other.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from modelc.errors import BusyError, ModelcError
 from modelc.kernels.env import PAGE
 from modelc.runtime.engine import Engine, Rows
 from modelc.runtime.generation import Request
+from modelc.runtime.kv_memory import KvMemory, common_length
 from modelc.runtime.pages import PagePool
-from modelc.runtime.prefixes import PrefixCache
 
 Result = TypeVar("Result")
 
@@ -26,21 +27,57 @@ SHARED_PROMPT_ROWS = 128  # rows of prompts in a step while others wait: about a
 OLDEST_EVERY = 4  # of so many steps one serves the oldest prompt first, the others the shortest
 
 
+@dataclass(slots=True)
+class Counters:
+    """What the scheduler did so far, for metrics.
+
+    Attributes:
+        steps: batches run.
+        rows: rows in them.
+        waiting: requests in the queue now.
+        active: requests in work now.
+        prompt_tokens: of all requests admitted.
+        cached_tokens: those whose keys and values were there already.
+        proposed: tokens proposed by speculation.
+        accepted: those that were right.
+        free_pages: pages that nobody holds now.
+        pages: pages in all.
+        kept_prefixes: sequences kept for later prompts now.
+    """
+
+    steps: int = 0
+    rows: int = 0
+    waiting: int = 0
+    active: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    proposed: int = 0
+    accepted: int = 0
+    free_pages: int = 0
+    pages: int = 0
+    kept_prefixes: int = 0
+
+
 class Scheduler:
     """Runs requests until closed.
+
+    Attributes:
+        counters: what it did.
 
     Args:
         engine: owned from now on.
         n_pages: pages of keys and values that the engine has.
+        anchor: None: an answer ends where the context does; else the oldest tokens behind the first `anchor` are
+            dropped.
     """
 
-    def __init__(self, engine: Engine, n_pages: int) -> None:
+    def __init__(self, engine: Engine, n_pages: int, anchor: int | None = None) -> None:
+        self.counters = Counters(pages=n_pages, free_pages=n_pages)
         self._engine = engine
-        self._pool = PagePool(n_pages)
-        self._prefixes = PrefixCache(self._pool)
+        self._memory = KvMemory(engine, n_pages)
+        self._anchor = anchor
         self._waiting: deque[Request] = deque()
         self._active: list[Request] = []
-        self._free_slots = list(range(engine.n_slots - 2, -1, -1))  # the last one is for `call`
         self._jobs: deque[tuple[Callable[[Engine, PagePool], Any], Future[Any]]] = deque()
         self._condition = threading.Condition()
         self._closed = False
@@ -67,6 +104,8 @@ class Scheduler:
     def close(self) -> None:
         """Cancel what is left, end the thread, and close the engine."""
         with self._condition:
+            if self._closed:
+                return
             self._closed = True
             self._condition.notify()
         self._thread.join()
@@ -87,7 +126,7 @@ class Scheduler:
                     break
                 jobs, self._jobs = self._jobs, deque()
             for job, future in jobs:
-                _settle(future, job, self._engine, self._pool)
+                _settle(future, job, self._engine, self._memory.pool)
             try:
                 self._drop_cancelled()
                 self._admit()
@@ -97,6 +136,7 @@ class Scheduler:
                 for request in self._active[:]:
                     self._release(request, keep=False)
                     request.fail(ModelcError(f"internal error: {error!r}", hint="please report it"))
+            self._count()
         for request in [*self._active, *self._waiting]:
             request.end("cancelled")
         for _, future in self._jobs:
@@ -115,83 +155,97 @@ class Scheduler:
 
     def _admit(self) -> None:
         """Give slots and pages to requests in the order of their arrival, as far as they go."""
-        while self._free_slots:
-            with self._condition:
-                if not self._waiting:
-                    return
-                request = self._waiting[0]
-            if not self._reserve(request):
+        with self._condition:
+            candidates = list(self._waiting)
+        for request in candidates:
+            if not self._memory.has_slot:
+                return
+            if self._will_share(request):
+                continue
+            if not self._memory.reserve(request, self._active):
                 return
             with self._condition:
                 self._waiting.remove(request)
             self._active.append(request)
+            self.counters.prompt_tokens += request.generation.prompt_tokens
+            self.counters.cached_tokens += request.generation.cached_tokens
 
-    def _reserve(self, request: Request) -> bool:
-        """Pages for the whole of prompt and answer, so that a sequence that began can always end."""
-        n_pages = _pages(min(request.last_position, self._engine.program.n_ctx))
-        entry, common = self._prefixes.longest(request.tokens)
-        common = min(common, len(request.tokens) - 1)  # the last token is computed anew, for its logits
-        held = entry.pages[: _pages(common)] if entry else ()
-        for page in held:
-            self._pool.share(page)
-        shared = held[: common // PAGE]
-        while self._pool.n_free < n_pages - len(shared):
-            if not self._prefixes.drop_oldest():
-                for page in held:
-                    self._pool.give(page)
-                return False
-        request.pages = [*shared, *(self._pool.take() for _ in range(n_pages - len(shared)))]
-        for page in held[len(shared) :]:  # the page in which the common part ends is written on: a copy
-            self._engine.copy_page(page, request.pages[len(shared)])
-            self._pool.give(page)
-        request.slot = self._free_slots.pop()
-        self._engine.pages[request.slot, :n_pages] = request.pages
-        request.computed = request.generation.cached_tokens = common
-        return True
+    def _will_share(self, request: Request) -> bool:
+        """Whether an active prompt that is still being computed will soon have a page more that this one needs too."""
+        for other in self._active:
+            prompt = other.generation.prompt_tokens
+            if other.computed < prompt - 1 and not other.dropped:
+                common = min(common_length(other.tokens[:prompt], request.tokens), prompt - 1)
+                if common >= other.computed + PAGE:
+                    return True
+        return False
 
     def _release(self, request: Request, keep: bool) -> None:
         self._active.remove(request)
-        self._free_slots.append(request.slot)
-        request.slot = -1
-        if keep and request.computed:
-            self._prefixes.keep(request.tokens[: request.computed], request.pages)
-        else:
-            for page in request.pages:
-                self._pool.give(page)
+        self._memory.release(request, keep)
+
+    def _count(self) -> None:
+        counters = self.counters
+        counters.waiting, counters.active = len(self._waiting), len(self._active)
+        counters.free_pages, counters.kept_prefixes = self._memory.pool.n_free, len(self._memory.prefixes)
 
     # -------------------------------------------------------------------------------------------------- a step
 
     def _step(self) -> None:
         batch, requests = self._form_batch()
         logits = self._engine.run(batch)
+        self.counters.steps += 1
+        self.counters.rows += sum(len(rows.tokens) for rows in batch)
+        limit = None if self._anchor is not None else self._engine.program.n_ctx
         row = 0
         for request, rows in zip(requests, batch, strict=True):
-            request.computed += len(rows.tokens)
             if rows.outputs:
-                request.accept(logits[row], self._engine.program.n_ctx)
-                row += 1
+                proposed = rows.outputs - 1
+                accepted = request.accept(logits[row : row + rows.outputs], rows.tokens, limit)
+                request.computed += len(rows.tokens) - proposed + accepted
+                self.counters.proposed += proposed
+                self.counters.accepted += accepted
+                row += rows.outputs
+            else:
+                request.computed += len(rows.tokens)
             if request.generation.finish_reason is not None:
                 self._release(request, keep=True)
+            elif self._anchor is not None and len(request.tokens) >= self._engine.program.n_ctx:
+                self._shift(request, self._anchor)
+
+    def _shift(self, request: Request, anchor: int) -> None:
+        try:
+            self._memory.shift(request, anchor)
+        except BusyError:
+            self._release(request, keep=True)
+            request.end("length")
 
     def _form_batch(self) -> tuple[list[Rows], list[Request]]:
-        """One row for each sequence that is answering; the rest of the step for prompts."""
+        """The next rows of each sequence that is answering; the rest of the step for prompts."""
+        program = self._engine.program
         answering = [r for r in self._active if len(r.tokens) - r.computed == 1]
         prompts = [r for r in self._active if len(r.tokens) - r.computed > 1]
-        counts = [(request, 1) for request in answering]
-        left = self._engine.program.max_rows - len(answering)
+        spare = min(program.max_rows, program.max_out) - len(answering)
+        batch, requests = [], []
+        for request in answering:
+            room = min(program.n_ctx, len(request.pages) * PAGE) - len(request.tokens) - 1  # never past a shift
+            proposal = request.propose(max(min(room, spare), 0))
+            spare -= len(proposal)
+            batch.append(Rows(request.slot, request.computed, [request.tokens[-1], *proposal], 1 + len(proposal)))
+            requests.append(request)
+        left = program.max_rows - sum(len(rows.tokens) for rows in batch)
         if answering or len(prompts) > 1:
             left = min(left, SHARED_PROMPT_ROWS)
         for request in self._by_turn(prompts):
-            count = min(len(request.tokens) - request.computed, left)
-            if count > 0:
-                counts.append((request, count))
-                left -= count
-        batch = []
-        for request, count in counts:
             first = request.computed
+            count = min(len(request.tokens) - first, left)
             ends = first + count == len(request.tokens)
-            batch.append(Rows(request.slot, first, request.tokens[first : first + count], int(ends)))
-        return batch, [request for request, _ in counts]
+            if count > 0 and not (ends and spare == 0):
+                batch.append(Rows(request.slot, first, request.tokens[first : first + count], int(ends)))
+                requests.append(request)
+                left -= count
+                spare -= int(ends)
+        return batch, requests
 
     def _by_turn(self, prompts: list[Request]) -> list[Request]:
         """The prompt with the least left goes first; every few steps the oldest does, so that none waits for ever."""
@@ -199,10 +253,6 @@ class Scheduler:
         if self._turn % OLDEST_EVERY == 0:
             return prompts  # in the order of arrival
         return sorted(prompts, key=lambda r: len(r.tokens) - r.computed)
-
-
-def _pages(positions: int) -> int:
-    return (positions + PAGE - 1) // PAGE
 
 
 def _settle(future: Future[Any], job: Callable[[Engine, PagePool], Any], engine: Engine, pool: PagePool) -> None:

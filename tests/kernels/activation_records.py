@@ -50,7 +50,7 @@ def quantize(x: F32, activation: str) -> Quantized:
 
 
 def records(quantized: Quantized) -> npt.NDArray[np.uint8]:
-    """The bytes (panels, blocks, 8, record): panels of 8 rows, interleaved by block; rows that are not there are 0xAA."""
+    """The bytes (panels, blocks, 8, record): 8 rows interleaved by block; rows that are not there are full of 0xAA."""
     n, n_blocks = quantized.d.shape
     out = np.full(((n + PANEL - 1) // PANEL, n_blocks, PANEL, RECORD_BYTES[quantized.activation]), 0xAA, np.uint8)
     if quantized.activation == "a8":

@@ -15,8 +15,8 @@ ROUND_BITS = 0x4B400000
 def fma(x: npt.ArrayLike, y: npt.ArrayLike, z: npt.ArrayLike) -> F32:
     """x * y + z in float32, rounded once.
 
-    The product is exact in float64. Its sum with z is rounded to odd there, which leaves enough of the lost bits that the second
-    rounding, to float32, is the right one (Boldo and Melquiond, 2008).
+    The product is exact in float64. Its sum with z is rounded to odd there, which keeps enough of the lost bits for the
+    second rounding, to float32, to be the right one (Boldo and Melquiond, 2008).
     """
     with np.errstate(all="ignore"):
         a, b, c = (np.asarray(v, f32).astype(np.float64) for v in (x, y, z))
@@ -95,11 +95,13 @@ def assert_same_bits(values: F32, expected: F32) -> None:
     assert values.shape == expected.shape
     same = (values.view(np.int32) == expected.view(np.int32)) | (np.isnan(values) & np.isnan(expected))
     wrong = np.argwhere(~same)
-    assert same.all(), f"{len(wrong)} of {same.size} differ, first at {wrong[0]}: {values[~same][0]!r} {expected[~same][0]!r}"
+    assert same.all(), (
+        f"{len(wrong)} of {same.size} differ; at {wrong[0]}: {values[~same][0]}, not {expected[~same][0]}"
+    )
 
 
 def tricky_floats(n_random: int, seed: int) -> F32:
-    """Float32 values where conversions and sums go wrong: limits, ties, subnormals, infinities, NaN; then random bits."""
+    """Where conversions and sums go wrong: limits, ties, subnormals, infinities, NaN; then random bits. All float32."""
     random = np.random.default_rng(seed).integers(0, 1 << 32, n_random, np.uint32).view(f32)
     powers = f32(2.0) ** np.arange(-149, 128, dtype=np.int32).astype(f32)
     near = np.concatenate([np.nextafter(powers, f32(0)), powers, np.nextafter(powers, f32(np.inf))])

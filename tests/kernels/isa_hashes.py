@@ -1,8 +1,9 @@
-"""Hashes of kernels' results on the CPU that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name; run as a program by `test_isa`.
+"""Hashes of kernels' results on the CPU that NUMBA_CPU_NAME and NUMBA_CPU_FEATURES name; a program for `test_isa`.
 
     python -m tests.kernels.isa_hashes conversions dots model:q8_0.a8.f16
 
-NaNs are left out: IEEE 754 does not fix their bits.
+It prints JSON: the features that code was generated for, and a hash for each part. NaNs are left out of the hashes:
+IEEE 754 does not fix their bits.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numba.core.registry import cpu_target
 
 from modelc.ir import Model
 from modelc.runtime.engine import Rows
@@ -89,4 +91,5 @@ def hash_of(part: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps({part: hash_of(part) for part in sys.argv[1:]}))
+    used = cpu_target.target_context.codegen()._tm_features
+    print(json.dumps({"features": used, "hashes": {part: hash_of(part) for part in sys.argv[1:]}}))

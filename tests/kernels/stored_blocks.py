@@ -18,7 +18,7 @@ F32 = npt.NDArray[np.float32]
 FLOAT_TYPES = ("f32", "f16", "bf16")
 BLOCK_TYPES = tuple(name for name, dtype in DTYPES.items() if dtype.is_block)
 
-# For each block type: byte of the scale, byte of the min (None without), the mean of (code * inner scale) in units of d.
+# For each block type: byte of the scale, byte of the min (None without), and the min that centres the values, over d.
 _SCALES: dict[str, tuple[int, int | None, float]] = {
     "q4_0": (0, None, 0.0),
     "q4_1": (0, 2, -7.5),
@@ -155,7 +155,7 @@ def _half(blocks: Bytes, at: int) -> F32:
     return np.ascontiguousarray(blocks[..., at : at + 2]).view(np.float16).astype(np.float32)  # (rows, blocks, 1)
 
 
-def _wide(values: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:  # type: ignore[type-arg]
+def _wide(values: npt.NDArray[np.integer]) -> npt.NDArray[np.int64]:
     return values.astype(np.int64)
 
 

@@ -26,9 +26,9 @@ SCORES_STRIDE = 3 * PAGE
 
 
 def attend(q: F32, k: F32, v: F32, positions: np.ndarray, scale: float) -> F32:
-    """q (queries, heads, head_dim) at `positions`, k and v (positions, kv_heads, head_dim) -> (queries, heads, head_dim).
+    """Softmax(q k * scale) v in the order that `kernels.attention` lays down; (queries, heads, head_dim).
 
-    In the order that `kernels.attention` lays down.
+    q (queries, heads, head_dim) at `positions`; k and v (positions, kv_heads, head_dim).
     """
     group = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
@@ -81,7 +81,7 @@ class Sequence:
         return pages
 
     def run(self, units: list[tuple[int, int]], n_threads: int) -> F32:
-        """Units of (first position, count) as one batch; out (rows, heads, head_dim), rows in the order of the units."""
+        """Units of (first position, count) as one batch; (rows, heads, head_dim) in the order of the units."""
         positions = np.concatenate([np.arange(first, first + count) for first, count in units])
         rows, width = len(positions), self.heads * self.head_dim
         q = unwritten(rows + 7, width + 3)  # a run of 8 reads past the last row

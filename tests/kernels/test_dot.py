@@ -11,7 +11,7 @@ i32 = np.int32
 
 
 @kernel
-def dots(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def dots(I, E, tid, nth):
     """I: 2 vectors, 3 start, 4 weights, 5 activations, 6 out."""
     for i in range(0, 16 * I[2], 16):
         w, x = load_bytes(i32_ptr(I[4]), i), load_bytes(i32_ptr(I[5]), i)
@@ -44,7 +44,7 @@ def test_the_sum_wraps_around_like_int32() -> None:
 
 
 @kernel
-def look_ups(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def look_ups(I, E, tid, nth):
     """I: 2 vectors, 3 codes, 4 out."""
     for i in range(0, 16 * I[2], 16):
         store_bytes(i32_ptr(I[4]), i, look_up(load_bytes(i32_ptr(I[3]), i)))

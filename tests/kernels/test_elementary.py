@@ -15,7 +15,7 @@ f32 = np.float32
 
 
 @kernel
-def exp_and_silu(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def exp_and_silu(I, E, tid, nth):
     """I: 2 n, 3 x, 4 exp, 5 silu."""
     for i in range(0, I[2], 16):
         x = load_f32(f32_ptr(I[3]), i)
@@ -24,7 +24,7 @@ def exp_and_silu(I, E, tid, nth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sines(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def sines(I, E, tid, nth):
     """I: 2 n, 3 angle, 4 sin, 5 cos."""
     for i in range(I[2]):
         s, c = sincos(f64_ptr(I[3])[i])

@@ -12,7 +12,7 @@ f32 = np.float32
 
 
 @pytest.fixture(scope="module")
-def libm_fmaf():  # type: ignore[no-untyped-def]
+def libm_fmaf():
     path = ctypes.util.find_library("m")
     if path is None:
         pytest.skip("no C library of mathematics")
@@ -21,7 +21,7 @@ def libm_fmaf():  # type: ignore[no-untyped-def]
     return function
 
 
-def test_fma_has_the_bits_of_libm(libm_fmaf) -> None:  # type: ignore[no-untyped-def]
+def test_fma_has_the_bits_of_libm(libm_fmaf) -> None:
     rng = np.random.default_rng(1)
     pool = tricky_floats(4000, 2)
     x, y, z = (rng.choice(pool, 20000) for _ in range(3))
@@ -34,7 +34,7 @@ def test_fma_has_the_bits_of_libm(libm_fmaf) -> None:  # type: ignore[no-untyped
     assert_same_bits(fma(*triples), expected)
 
 
-def test_fma_rounds_once_where_a_float64_sum_would_round_twice(libm_fmaf) -> None:  # type: ignore[no-untyped-def]
+def test_fma_rounds_once_where_a_float64_sum_would_round_twice(libm_fmaf) -> None:
     x, y, z = f32(1 + 2**-12), f32(1 + 2**-12), f32(2**-60)  # the product is a tie between two floats; z decides
     twice = f32(np.float64(x) * np.float64(y) + np.float64(z))
     assert fma(x, y, z) == libm_fmaf(x, y, z) != twice

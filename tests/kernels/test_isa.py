@@ -46,7 +46,9 @@ def hashes(parts: tuple[str, ...], isa: str | None) -> dict[str, str]:
     command = [sys.executable, "-W", "error", "-m", "tests.kernels.isa_hashes", *parts]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2000:]
-    return dict(json.loads(result.stdout))
+    answer = json.loads(result.stdout)
+    assert isa is None or answer["features"] == environment["NUMBA_CPU_FEATURES"]
+    return dict(answer["hashes"])
 
 
 @functools.cache

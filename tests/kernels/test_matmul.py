@@ -40,9 +40,7 @@ def block_product(w: Blocks, x: Quantized) -> F32:
                 if w.minimum is not None:
                     acc = fma(-w.minimum[:, b], sums[:, b, None], acc)
                 continue
-            first, second = (
-                (q[:, b, half] @ codes[:, half].T).astype(f32) for half in (slice(0, 16), slice(16, 32))
-            )
+            first, second = ((q[:, b, half] @ codes[:, half].T).astype(f32) for half in (slice(0, 16), slice(16, 32)))
             inner = fma(second, w.scale[:, 2 * b + 1], first * w.scale[:, 2 * b])
             acc = fma(inner, d, acc)
             if w.minimum is not None:
@@ -88,7 +86,7 @@ def share(groups: int, tid: int, n_threads: int) -> slice:
 def multiply(
     name: str, activation: str, rows: int, x: F32, n_tokens: int, n_threads: int, n_out: int | None = None
 ) -> F32:
-    """The first `n_tokens` rows of x through the opcode; (n_tokens + 1, padded rows + 16), what it left alone UNWRITTEN."""
+    """The opcode's output for the first `n_tokens` rows of x, in an array that has a row and 16 columns too many."""
     cols = x.shape[1]
     groups = (rows + 15) // 16
     stride = groups * 16 + 16
@@ -97,7 +95,8 @@ def multiply(
     environment = {env.WEIGHTS: weight, env.FLOATS: out, env.N_ROWS: n_tokens}
     environment |= {env.N_OUT: n_tokens if n_out is None else n_out}
     environment[env.QUANTS] = records(quantize(x[:n_tokens], activation))
-    run(f"matmul.{name}.{activation}", [0, cols, groups, 0, 0, stride, int(n_out is not None), 1], environment, n_threads)
+    fields = [0, cols, groups, 0, 0, stride, int(n_out is not None), 1]
+    run(f"matmul.{name}.{activation}", fields, environment, n_threads)
     return out
 
 
@@ -118,7 +117,7 @@ def test_a_token_has_the_bits_of_the_formula_in_every_batch(name: str, activatio
 @pytest.mark.parametrize(("name", "activation"), VARIANTS)
 def test_a_token_alone_has_the_same_bits_and_each_thread_reads_its_own_copy(name: str, activation: str) -> None:
     rows, cols, n_threads = 80, block_cols(name)[-1], 3
-    x = activations(n_threads, cols)  # a different token in each thread's copy: its rows of the output tell which it read
+    x = activations(n_threads, cols)  # another token in each thread's copy: its part of the output tells what it read
     quants = np.concatenate([records(quantize(x[t : t + 1], activation)) for t in range(n_threads)])
     plain, lanes = weights(name, rows, cols)
     expected = block_product(decode(name, plain, rows, cols), quantize(x, activation))

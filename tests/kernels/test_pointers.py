@@ -17,7 +17,7 @@ POINTERS = {
 
 
 @kernel
-def copy_elements(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def copy_elements(I, E, tid, nth):
     """Elements 1 and 2 of each source to elements 2 and 1 of its target; I: 2 + 2k source, 3 + 2k target."""
     for i in (1, 2):
         f64_ptr(I[3])[3 - i] = f64_ptr(I[2])[i]
@@ -44,7 +44,7 @@ def test_a_pointer_reads_and_writes_elements_of_its_type(name: str, copies: dict
 
 
 @kernel
-def floats_of_bits(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def floats_of_bits(I, E, tid, nth):
     for i in range(I[2]):
         f32_ptr(I[4])[i] = f32_of_bits(i64_ptr(I[3])[i])
 

@@ -25,7 +25,9 @@ from modelc.kernels.simd import (
     splat_at,
     splat_bytes4,
     splat_f32,
+    splat_first_half,
     splat_i32,
+    splat_second_half,
     splat_zero,
     store_bytes,
     store_f16,
@@ -33,8 +35,6 @@ from modelc.kernels.simd import (
     store_i8,
     sum_lanes,
     sum_lanes_i32,
-    splat_first_half,
-    splat_second_half,
     swap_fours_of,
     swap_pairs_of,
     swap_twos_of,
@@ -59,7 +59,7 @@ def whole_vectors(values: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def convert(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def convert(I, E, tid, nth):
     """I: 2 n, 3 uint16 in, 4 as halves, 5 as bfloats; 6 m, 7 float32 in, 8 as half bits."""
     for i in range(0, I[2], 16):
         store_f32(f32_ptr(I[4]), i, load_f16(i16_ptr(I[3]), i))
@@ -101,7 +101,7 @@ def test_floats_are_rounded_to_the_nearest_half_ties_to_even(conversions: dict[s
 
 
 @kernel
-def float_operations(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def float_operations(I, E, tid, nth):
     """I: 2 n, 3 x, 4 y, 5 z, 6 out (13, n)."""
     n = I[2]
     out = f32_ptr(I[6])
@@ -169,7 +169,7 @@ def test_float_operations_are_those_of_ieee_754(name: str, float_results: tuple[
 
 
 @kernel
-def shuffles(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def shuffles(I, E, tid, nth):
     """I: 2 float32 x, 3 y, 4 out (9, 16), 5 the same for int32 words."""
     x, y, out = load_f32(f32_ptr(I[2]), 0), load_f32(f32_ptr(I[3]), 0), f32_ptr(I[4])
     store_f32(out, 0, low_halves(x, y))
@@ -208,7 +208,7 @@ def test_shuffles_choose_their_lanes() -> None:
 
 
 @kernel
-def integer_operations(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def integer_operations(I, E, tid, nth):
     """I: 2 vectors, 3 x, 4 y, 5 shifts, 6 out (13, 16 vectors) int32, 7 out float32, 8 out int8."""
     n = 16 * I[2]
     x_words, y_words, shifts, out = i32_ptr(I[3]), i32_ptr(I[4]), i32_ptr(I[5]), i32_ptr(I[6])
@@ -242,7 +242,7 @@ INTEGER_OPERATIONS = {
     "sum_lanes_i32": lambda x, y, s: np.repeat(x.reshape(-1, 16).sum(1, dtype=i32), 16),
     "load_u8": lambda x, y, s: x.view(np.uint8)[: x.size].astype(i32),
     "load_i8": lambda x, y, s: x.view(np.int8)[: x.size].astype(i32),
-    "splat_bytes4": lambda x, y, s: np.repeat([x.tobytes()[k + 1 : k + 5] for k in range(0, 4 * x.size, 64)], 16).view(i32),
+    "splat_bytes4": lambda x, y, s: np.repeat(x.view(np.uint8).reshape(-1, 64)[:, 1:5].copy().view(i32), 16),
 }
 
 
@@ -278,7 +278,7 @@ def test_bytes_are_the_low_ones_of_the_lanes(integer_results: tuple[tuple[np.nda
 
 
 @kernel
-def running_sums(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def running_sums(I, E, tid, nth):
     """I: 2 float32 in (5, 16), 3 out (5, 16): sums of rows 0 .. u; 4 int32 in (3, 16), 5 out, reversed."""
     floats = tile_f32(5)
     total = splat_zero()
@@ -304,7 +304,7 @@ def test_a_tile_keeps_each_of_its_vectors() -> None:
 
 
 @kernel
-def prefetch_everywhere(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def prefetch_everywhere(I, E, tid, nth):
     for i in range(40):
         prefetch(u8_ptr(0), 1 << i)
 

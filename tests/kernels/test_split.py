@@ -9,7 +9,7 @@ from tests.kernels.opcode_runner import run
 
 
 @kernel
-def shares(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def shares(I, E, tid, nth):
     """I: 2 n, 3 out (threads, 7)."""
     out = i64_ptr(I[3])
     out[7 * tid], out[7 * tid + 1] = split(I[2], tid, nth)

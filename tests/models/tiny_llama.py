@@ -30,7 +30,8 @@ def tiny_llama(
     """A model of the `llama` architecture; without a tokenizer among its metadata its tokens are bytes.
 
     Args:
-        weights: type of all matrices, or types by the last part of a matrix' name (`attn_q`, `token_embd`, …; `` for the rest).
+        weights: type of all matrices, or types by the last part of their names (`attn_q`, `token_embd`, …), the
+            others' under an empty name.
         n_layers, dim, n_heads, n_kv_heads, head_dim, ffn_dim, vocab_size, n_ctx: sizes; columns must be whole blocks.
         tied: whether the head is the embedding; otherwise there is an `output.weight`.
         seed: of the weights.

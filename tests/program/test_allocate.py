@@ -149,17 +149,15 @@ def test_each_space_has_its_own_size() -> None:
 
 def random_instructions(seed: int) -> list[Instruction]:
     rng = np.random.default_rng(seed)
-    pool = [
-        buffer(int(rng.choice([32, 40])), int(rng.choice([8, 16])), str(rng.choice(["floats", "quants"])), private=bool(p))
-        for p in rng.integers(0, 2, 12)
-    ]
+    shapes = itertools.product((32, 40), (8, 16), ("floats", "quants"), (False, True))
+    pool = [buffer(cols, rows, space, private=private) for cols, rows, space, private in shapes]
     divisions = [ALL, PRIVATE, ROWS, "4 groups", "2 heads"]
 
     def access() -> Access:
-        start = int(rng.integers(0, 2)) * 16
-        one, many = rng.choice(divisions, 2)
+        one, many = (str(division) for division in rng.choice(divisions, 2))
+        start, stop = np.sort(rng.choice(33, 2, replace=False)).tolist()
         chosen = pool[rng.integers(len(pool))] if rng.random() < 0.9 else None
-        return Access(chosen, bool(rng.integers(2)), str(one), str(many), start, start + int(rng.integers(1, 33 - start)))
+        return Access(chosen, bool(rng.integers(2)), one, many, start, stop)
 
     return steps(*(tuple(access() for _ in range(rng.integers(1, 4))) for _ in range(30)))
 

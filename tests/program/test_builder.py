@@ -4,7 +4,7 @@ import pytest
 from modelc.kernels import env
 from modelc.kernels.catalogue import FACTORIES
 from modelc.models import lower
-from modelc.program import Builder, Weight
+from modelc.program import Builder, Program, Weight
 from modelc.program.builder import float_bits
 from modelc.program.program import View
 from tests.models.tiny_llama import tiny_llama_of
@@ -15,7 +15,7 @@ ONES = np.ones(40, np.float32)
 
 
 def small_builder(**changes: object) -> Builder:
-    return Builder(**({"max_rows": 20, "max_out": 4, "n_threads": 3, "n_ctx": 100} | changes))  # type: ignore[arg-type]
+    return Builder(**({"max_rows": 20, "max_out": 4, "n_threads": 3, "n_ctx": 100} | changes))
 
 
 def fields(table: np.ndarray, row: int) -> list[int]:
@@ -41,13 +41,16 @@ def test_a_float_matmul_by_hand() -> None:
     assert program.table[:, env.I_BARRIER].tolist() == [0, 0, 2]  # rows are a thread's own until the matmul reads all
 
 
-def test_activations_are_quantized_once_for_all_matmuls_that_read_them() -> None:
+def names_of(program: Program) -> list[str]:
+    return [program.opcodes[n] for n in program.table[:, env.I_OPCODE]]
+
+
+def test_activations_are_quantized_once_for_all_weights_of_a_matmul() -> None:
     b = small_builder(activation="a16")
     x = b.embed(Weight("q4_0", 50, 64, 0))
     qkv = b.matmul(x, Weight("q4_0", 64, 64, 0), Weight("q8_0", 40, 64, 9000))
-    program = b.finish(b.matmul(x, Weight("q4_0", 50, 64, 0), out_rows=False), 50)
-    names = [program.opcodes[n] for n in program.table[:, 0]]
-    assert names == ["embed.q4_0", "quantize.a16", "matmul.q4_0.a16", "matmul.q8_0.a16", "matmul.q4_0.a16"]
+    program = b.finish(qkv, 50)
+    assert names_of(program) == ["embed.q4_0", "quantize.a16", "matmul.q4_0.a16", "matmul.q8_0.a16"]
     assert qkv.cols == 64 + 48  # each part padded to groups of 16 rows
     first, second = program.table[2], program.table[3]
     assert second[6] - first[6] == 64  # side by side
@@ -55,6 +58,33 @@ def test_activations_are_quantized_once_for_all_matmuls_that_read_them() -> None
     assert program.table[1, 5] == first[5] == second[5]
     panels = (20 + 7) // 8 + 3  # the batch's, and one for each thread
     assert program.quant_bytes == panels * 8 * (64 // 32) * env.RECORD_BYTES["a16"]
+
+
+def test_rows_are_quantized_by_the_norm_or_gate_that_makes_them() -> None:
+    b = small_builder()
+    x = b.embed(Weight("q4_0", 50, 64, 0))
+    h = b.rms_norm(x, b.constant(np.ones(64, np.float32)), 1e-5)
+    gate_up = b.matmul(h, Weight("q4_0", 96, 64, 0), Weight("q4_1", 96, 64, 0))
+    program = b.finish(b.matmul(b.swiglu(gate_up, 96), Weight("q8_0", 50, 96, 0)), 50)
+    assert names_of(program)[1:] == [
+        "rms_norm_quantize.a8",
+        "matmul.q4_0.a8",
+        "matmul.q4_1.a8",
+        "swiglu_quantize.a8",
+        "matmul.q8_0.a8",
+    ]
+    norm, q4_0, _, gate, q8_0 = program.table[1:]
+    assert norm[6] == q4_0[5]
+    assert gate[6] == q8_0[5]
+    assert (q4_0[9], q8_0[9]) == (1, 0)  # in one-row batches threads have records of their own, or share the gate's
+    assert program.table[:, env.I_BARRIER].tolist() == [0, 0, 2, 0, 2, 3]
+
+
+def test_rows_that_float_weights_read_too_are_kept_as_floats() -> None:
+    b = small_builder()
+    h = b.rms_norm(b.embed(Weight("f32", 50, 64, 0)), b.constant(np.ones(64, np.float32)), 1e-5)
+    program = b.finish(b.matmul(h, Weight("q4_0", 64, 64, 0), Weight("f16", 50, 64, 0)), 50)
+    assert names_of(program) == ["embed.f32", "rms_norm", "quantize.a8", "matmul.q4_0.a8", "matmul.f16"]
 
 
 def test_padding_of_buffers_and_constants_is_whole_vectors() -> None:
@@ -94,7 +124,7 @@ def test_layers_are_noted_for_profiles() -> None:
     b = small_builder()
     lower(tiny_llama_of("f32")).program(b)
     layers = [instruction.layer for instruction in instructions_of(b)[0]]
-    assert layers == sorted(layers[:-2]) + [-1, -1]
+    assert layers == [*sorted(layers[:-2]), -1, -1]
     assert set(layers) == {-1, 0, 1}
 
 

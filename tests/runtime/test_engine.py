@@ -88,7 +88,8 @@ def test_a_sequence_does_not_see_who_shares_its_batches(engine: Engine, seed: in
 def test_a_full_batch_of_single_rows(engine: Engine, expected: list[F32]) -> None:
     for slot, tokens in enumerate(SEQUENCES):
         engine.run([Rows(slot, 0, tokens[: 60 + slot], 0)])
-    logits = engine.run([Rows(slot, 60 + slot, tokens[60 + slot : 61 + slot], 1) for slot, tokens in enumerate(SEQUENCES)])
+    batch = [Rows(slot, 60 + slot, tokens[60 + slot : 61 + slot], 1) for slot, tokens in enumerate(SEQUENCES)]
+    logits = engine.run(batch)
     for slot in range(N_SLOTS):
         assert np.array_equal(logits[slot], expected[slot][60 + slot])
 

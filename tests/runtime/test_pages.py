@@ -13,7 +13,7 @@ def test_every_page_is_taken_once() -> None:
 def test_an_empty_pool_is_busy_and_says_what_to_do() -> None:
     pool = PagePool(1)
     page = pool.take()
-    with pytest.raises(BusyError, match="keys and values is used up.*wait"):
+    with pytest.raises(BusyError, match=r"keys and values is used up.*wait"):
         pool.take()
     pool.give(page)
     assert pool.take() == page
@@ -22,11 +22,12 @@ def test_an_empty_pool_is_busy_and_says_what_to_do() -> None:
 def test_a_shared_page_is_free_when_all_have_let_go() -> None:
     pool = PagePool(2)
     page = pool.take()
+    assert not pool.is_shared(page)
     pool.share(page)
     pool.share(page)
-    for n_free in (1, 1, 2):
+    for is_shared, n_free in ((True, 1), (False, 1), (False, 2)):
         pool.give(page)
-        assert pool.n_free == n_free
+        assert (pool.is_shared(page), pool.n_free) == (is_shared, n_free)
     assert pool.n_pages == 2
 
 

@@ -1,9 +1,11 @@
+import numpy as np
 import pytest
 
 from modelc.runtime.pages import PagePool
 from modelc.runtime.prefixes import PrefixCache
 
 PAGE = 64
+A, B, C = ([token] * PAGE for token in (1, 2, 3))  # whole pages
 
 
 @pytest.fixture
@@ -12,54 +14,77 @@ def pool() -> PagePool:
 
 
 def keep(cache: PrefixCache, pool: PagePool, tokens: list[int], n_pages: int | None = None) -> list[int]:
-    """Keep a sequence with fresh pages, as many as it needs or more; returns the pages."""
-    pages = [pool.take() for _ in range(n_pages or (len(tokens) + PAGE - 1) // PAGE)]
+    """Keep a sequence as a request would: pages of the common beginning shared, the others fresh; returns the pages."""
+    found, common = cache.longest(tokens)
+    shared = found[: common // PAGE]
+    for page in shared:
+        pool.share(page)
+    n_pages = n_pages or (len(tokens) + PAGE - 1) // PAGE
+    pages = [*shared, *(pool.take() for _ in range(n_pages - len(shared)))]
     cache.keep(tokens, pages)
     return pages
 
 
-def test_the_longest_common_beginning_is_found(pool: PagePool) -> None:
+def test_the_longest_common_beginning_is_found_within_a_page(pool: PagePool) -> None:
     cache = PrefixCache(pool)
     keep(cache, pool, [1, 2, 3, 4])
     pages = keep(cache, pool, [1, 2, 3, 9, 9])
     keep(cache, pool, [7, 2, 3])
-    entry, length = cache.longest([1, 2, 3, 9, 8, 8])
-    assert entry is not None
-    assert (entry.tokens, entry.pages, length) == ((1, 2, 3, 9, 9), tuple(pages), 4)
+    assert cache.longest([1, 2, 3, 9, 8, 8]) == (pages, 4)
 
 
-def test_nothing_in_common_is_no_entry(pool: PagePool) -> None:
+def test_the_longest_common_beginning_is_found_over_pages(pool: PagePool) -> None:
     cache = PrefixCache(pool)
-    assert cache.longest([1]) == (None, 0)
+    one = keep(cache, pool, A + B + [5, 6, 7])
+    two = keep(cache, pool, A + C + [5, 6])
+    assert one[0] == two[0], "a page that both begin with is kept once"
+    assert cache.longest(A + B + [5, 6, 9]) == (one, 2 * PAGE + 2)
+    assert cache.longest(A + C + [9]) == (two[:2], 2 * PAGE)
+    assert cache.longest(A + B[:10] + [9]) == (one[:2], PAGE + 10)
+    assert cache.longest(A) == (one[:1], PAGE)
+    assert cache.longest(A[:5]) == (one[:1], 5)
+
+
+def test_nothing_in_common_is_nothing(pool: PagePool) -> None:
+    cache = PrefixCache(pool)
+    assert cache.longest([1]) == ([], 0)
     keep(cache, pool, [1, 2])
-    assert cache.longest([2, 1]) == (None, 0)
-    assert cache.longest([]) == (None, 0)
+    assert cache.longest([2, 1]) == ([], 0)
+    assert cache.longest([]) == ([], 0)
 
 
 def test_prompt_and_entry_may_each_be_the_longer_one(pool: PagePool) -> None:
     cache = PrefixCache(pool)
-    keep(cache, pool, [1, 2, 3])
-    assert cache.longest([1, 2])[1] == 2
-    assert cache.longest([1, 2, 3, 4])[1] == 3
+    pages = keep(cache, pool, [1, 2, 3])
+    assert cache.longest([1, 2]) == (pages, 2)
+    assert cache.longest([1, 2, 3, 4]) == (pages, 3)
 
 
 def test_pages_without_tokens_are_given_back(pool: PagePool) -> None:
     cache = PrefixCache(pool)
     pages = keep(cache, pool, list(range(PAGE + 1)), n_pages=5)
-    entry, _ = cache.longest([0])
-    assert entry is not None
-    assert entry.pages == tuple(pages[:2])
+    assert cache.longest(list(range(PAGE + 1))) == (pages[:2], PAGE + 1)
     assert pool.n_free == 18
+
+
+def test_a_sequence_that_is_kept_again_holds_nothing_more(pool: PagePool) -> None:
+    cache = PrefixCache(pool)
+    for tokens in ([1, 2], A, A + [5]):
+        for _ in range(3):
+            keep(cache, pool, tokens)
+    assert len(cache) == 1 + 1
+    assert pool.n_free == 20 - 1 - 2
 
 
 def test_a_longer_sequence_replaces_what_it_continues(pool: PagePool) -> None:
     cache = PrefixCache(pool)
     keep(cache, pool, [1, 2])
-    keep(cache, pool, [1, 2])
     keep(cache, pool, [1, 2, 3])
-    keep(cache, pool, [1, 5])
-    assert len(cache) == 2
-    assert pool.n_free == 18
+    keep(cache, pool, A + [5])
+    keep(cache, pool, A + [5, 6])
+    keep(cache, pool, [8, 5])
+    assert len(cache) == 3
+    assert pool.n_free == 20 - 1 - 2 - 1
 
 
 def test_a_page_shared_with_another_sequence_outlives_its_entry(pool: PagePool) -> None:
@@ -70,6 +95,16 @@ def test_a_page_shared_with_another_sequence_outlives_its_entry(pool: PagePool) 
     assert pool.n_free == 19
     pool.give(page)
     assert pool.n_free == 20
+
+
+def test_pages_that_others_begin_with_outlive_an_entry(pool: PagePool) -> None:
+    cache = PrefixCache(pool)
+    keep(cache, pool, A + B + [5])
+    pages = keep(cache, pool, A + C)
+    assert cache.drop_oldest()
+    assert cache.longest(A + B) == (pages[:1], PAGE)
+    assert cache.longest(A + C) == (pages, 2 * PAGE)
+    assert pool.n_free == 18
 
 
 def test_the_least_recently_used_entry_goes_first(pool: PagePool) -> None:
@@ -83,10 +118,29 @@ def test_the_least_recently_used_entry_goes_first(pool: PagePool) -> None:
     assert pool.n_free == 17
 
 
-def test_dropping_gives_up_everything_in_the_end(pool: PagePool) -> None:
+def test_an_empty_sequence_is_not_kept(pool: PagePool) -> None:
     cache = PrefixCache(pool)
-    for first in range(4):
-        keep(cache, pool, [first] * 70)
-    assert pool.n_free == 12
-    assert [cache.drop_oldest() for _ in range(5)] == [True] * 4 + [False]
+    cache.keep([], [pool.take()])
     assert (len(cache), pool.n_free) == (0, 20)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_found_is_what_was_kept_and_in_the_end_everything_is_given_back(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pool, limit = PagePool(60), 6
+    cache = PrefixCache(pool, limit)
+    written: dict[int, list[int]] = {}  # tokens of each page
+    for _ in range(200):
+        tokens = [int(t) for t in np.repeat(rng.integers(0, 2, 4), PAGE // 2)][: rng.integers(1, 2 * PAGE + 1)]
+        pages, common = cache.longest(tokens)
+        assert len(pages) == (common + PAGE - 1) // PAGE
+        for i, page in enumerate(pages):
+            here = tokens[PAGE * i : min(PAGE * i + PAGE, common)]
+            assert written[page][: len(here)] == here
+        for i, page in enumerate(keep(cache, pool, tokens)):
+            written[page] = max(written.get(page, []), tokens[PAGE * i : PAGE * i + PAGE], key=len)
+        assert len(cache) <= limit
+        assert cache.longest(tokens)[1] == len(tokens)
+    while cache.drop_oldest():
+        pass
+    assert (len(cache), pool.n_free) == (0, 60)

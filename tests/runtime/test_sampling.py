@@ -47,7 +47,7 @@ def test_what_is_not_a_number_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("bias", [{-1: 1.0}, {VOCAB: 1.0}, {3: 1e7}, {3: -1e7}, {3: float("nan")}, {0: 1.0, 100: 0.0}])
 def test_a_bias_must_be_a_number_for_a_token_of_the_vocabulary(bias: dict[int, float]) -> None:
-    with pytest.raises(BadInputError, match="logit_bias.*tokens below 100") as caught:
+    with pytest.raises(BadInputError, match=r"logit_bias.*tokens below 100") as caught:
         Sampling(logit_bias=bias).check(VOCAB)
     assert caught.value.param == "logit_bias"
 

@@ -22,7 +22,7 @@ STEP, MARKS, FAULTS, VISITS, THREADS = env.TOKENS, env.FLOATS, env.QUANTS, env.K
 
 
 @kernel
-def mark(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def mark(I, E, tid, nth):
     """Write the step's number to this thread's mark, the later the higher the thread."""
     busy = 0
     for i in range(2000 * tid):
@@ -34,7 +34,7 @@ def mark(I, E, tid, nth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def inspect(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def inspect(I, E, tid, nth):
     """Count the threads whose mark is not there."""
     for other in range(nth):
         if i64_ptr(E[MARKS])[other * LINE] != E[STEP]:
@@ -42,7 +42,7 @@ def inspect(I, E, tid, nth):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def erase(I, E, tid, nth):  # type: ignore[no-untyped-def]
+def erase(I, E, tid, nth):
     """Take this thread's mark away."""
     i64_ptr(E[MARKS])[tid * LINE] = -1
 
@@ -157,15 +157,16 @@ def test_closing_ends_the_threads_whether_they_poll_or_sleep(pause_s: float) -> 
 
 
 def test_waits_that_are_too_long_are_counted_and_then_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    noted: list[tuple[int, float, int]] = []
+    noted: list[tuple[int, float, int, int]] = []
     monkeypatch.setattr(Pace, "note", lambda pace, *what: noted.append(what))
+    monkeypatch.setattr(Pace, "threads", lambda pace: pace._n_threads)
     fixture = Fixture(2)
     fixture.env[env.SPINS] = 1  # whoever waits at all has waited too long
     fixture.run(20, rows=7)
     fixture.team.close()
     assert len(noted) == 20
-    assert all(rows == 7 and seconds > 0 for rows, seconds, _ in noted)
-    assert any(stalls > 0 for _, _, stalls in noted)
+    assert all(rows == 7 and seconds > 0 and n_threads == 2 for rows, seconds, n_threads, _ in noted)
+    assert any(stalls > 0 for *_, stalls in noted)
     assert fixture.control[env.STALLS] == 0
 
 

@@ -1,0 +1,57 @@
+"""How a model is loaded: threads, number formats, context, memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelc.errors import BadInputError
+
+ACTIVATIONS = {"int8": "a8", "int16": "a16"}  # what users say: the format's name in opcodes
+KV_TYPES = ("f16", "f32")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Choices that are fixed for a loaded model.
+
+    Attributes:
+        threads: size of the team.
+        activations: what block-quantized weights are multiplied with: `int8` or `int16`.
+        kv: element type of keys and values.
+        max_context: longest sequence; with it, a full context is shifted.
+        anchor_tokens: first tokens of a sequence that a shift leaves.
+        kv_memory: bytes for keys and values; None takes a share of the machine's memory.
+        gamma: tokens that speculation proposes for one pass.
+    """
+
+    threads: int
+    activations: str = "int8"
+    kv: str = "f16"
+    max_context: int | None = None
+    anchor_tokens: int = 0
+    kv_memory: int | None = None
+    gamma: int = 0
+
+    def check(self) -> None:
+        """Raise BadInputError for a choice that does not exist."""
+        if self.activations not in ACTIVATIONS:
+            _refuse("activations", " or ".join(ACTIVATIONS), self.activations)
+        if self.kv not in KV_TYPES:
+            _refuse("kv", " or ".join(KV_TYPES), self.kv)
+        for name, low, high in _RANGES:
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                _refuse(name, f"{low} to {high}", value)
+
+
+_RANGES = (
+    ("threads", 1, 255),
+    ("max_context", 2, 1 << 31),
+    ("anchor_tokens", 0, 1 << 31),
+    ("kv_memory", 1, 1 << 62),
+    ("gamma", 0, 32),
+)
+
+
+def _refuse(param: str, expected: str, got: object) -> None:
+    raise BadInputError("no such choice", param=param, expected=expected, got=got)
