@@ -31,8 +31,8 @@ bench: $(VENV)/installed-dev ## measure modelc beside other engines (after peers
 	$(PY) -m bench $(BENCH)
 
 .PHONY: conformance
-conformance: $(VENV)/installed-dev ## check a server's answers against the specification
-	$(PY) -m conformance
+conformance: $(VENV)/installed-dev ## the long checks: the same bits over every configuration
+	$(PY) -m pytest -m slow tests conformance
 
 .PHONY: peers
 peers: .peers/installed ## set up the engines that bench compares with (compiles one of them, some minutes)

@@ -36,7 +36,7 @@ FACTORIES: dict[str, Callable[..., Any]] = {
 
 # Functions that Python calls, beside the opcodes: their arguments' types.
 FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "execute": (execute, (types.int64,) * 5),
+    "execute": (execute, (types.int64,) * 6),
     "worker": (worker, (types.int64,) * 5),
     "sample": (sample, (types.int64,)),
     "spin": (spin, (types.int64,) * 2),

@@ -75,11 +75,16 @@ def spin(address, polls):
 
 
 @kernel
-def execute(program, n, environment, tid, nth):
-    """Run the n instructions at address `program` for the batch in `environment`, as thread `tid` of `nth`."""
+def execute(program, n, environment, tid, nth, order):
+    """Run the n instructions at address `program` for the batch in `environment`, as thread `tid` of `nth`.
+
+    The first thread gives `order` to the others, after all that Python wrote for this step; 0 gives none.
+    """
     instructions = i64_ptr(program)
     E = i64_ptr(environment)
     control = i64_ptr(E[CONTROL])
+    if order:
+        atomic_store(control, ORDER, order)
     mask = 1 if E[N_ROWS] == 1 else 2
     profile = E[PROFILE] if tid == 0 else 0
     before = cycles()
@@ -124,4 +129,4 @@ def worker(program, n, environment, tid, order):
             return np.int64(-1)
         nth = order & ((1 << THREAD_BITS) - 1)
         if tid < nth:
-            execute(program, n, environment, tid, nth)
+            execute(program, n, environment, tid, nth, 0)

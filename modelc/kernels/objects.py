@@ -88,8 +88,13 @@ class ObjectCache:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-                file.write(data)
-            Path(file.name).replace(self._file(name))
+                temporary = Path(file.name)
+                try:
+                    file.write(data)
+                    file.close()
+                    temporary.replace(self._file(name))
+                except OSError:
+                    temporary.unlink(missing_ok=True)
         except OSError:
             return  # read-only or full: the code in memory serves this process
 

@@ -23,9 +23,18 @@ from modelc.kernels.env import (
     SCRATCH_FLOATS,
     SLOTS,
 )
-from modelc.kernels.jit import kernel
+from modelc.kernels.jit import inlined, kernel
 from modelc.kernels.pointers import f32_of_bits, f32_ptr, f64_ptr, i16_ptr, i64_ptr, u8_ptr
-from modelc.kernels.simd import fma, load_f32, store_f16, store_f32, swap_pairs_of
+from modelc.kernels.simd import (
+    fma,
+    load_f32,
+    maximum,
+    minimum,
+    splat_f32,
+    store_f16,
+    store_f32,
+    swap_pairs_of,
+)
 from modelc.kernels.split import private_row, split, split_rows
 
 f32 = np.float32
@@ -90,6 +99,12 @@ def make_rope(style: str, head_dim: int) -> Any:
     return rope
 
 
+@inlined
+def finite_half(x):
+    """x within the finite float16: an infinity would reach rows that must not see it, as 0 times infinity."""
+    return minimum(maximum(x, splat_f32(f32(-65504.0))), splat_f32(f32(65504.0)))
+
+
 def make_kv_write(head_dim: int, kv: str) -> Any:
     """Opcode: keys and values of the batch's rows into their pages.
 
@@ -121,10 +136,10 @@ def make_kv_write(head_dim: int, kv: str) -> Any:
                 v = I[5] + t * I[3] + h * head_dim
                 if half:
                     for i in range(0, head_dim, 16):
-                        store_f16(u8_ptr(scratch), 0, load_f32(f, k + i))
+                        store_f16(u8_ptr(scratch), 0, finite_half(load_f32(f, k + i)))
                         for j in range(16):
                             i16_ptr(keys)[column + (i + j) * CHUNK] = i16_ptr(scratch)[j]
-                        store_f16(u8_ptr(values), 2 * i, load_f32(f, v + i))
+                        store_f16(u8_ptr(values), 2 * i, finite_half(load_f32(f, v + i)))
                 else:
                     for i in range(head_dim):
                         f32_ptr(keys)[column + i * CHUNK] = f[k + i]

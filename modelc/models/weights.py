@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelc import layout
-from modelc.errors import BadFileError, did_you_mean
+from modelc.errors import BadFileError, UnsupportedError, did_you_mean
 from modelc.ir import Model, Tensor
 from modelc.program import Weight
 
@@ -39,6 +39,9 @@ class Weights:
                 continue
             if tensor.shape != shape:
                 raise BadFileError("wrong shape", tensor=name, expected=str(shape), got=str(tensor.shape))
+            if tensor.dtype.name not in layout.RECORD_BYTES:
+                expected = f"one of {', '.join(sorted(layout.RECORD_BYTES))}"
+                raise UnsupportedError("weight type", tensor=name, got=tensor.dtype.name, expected=expected)
             self._tensors[name] = tensor
             if len(shape) == 2:
                 self._lanes[name] = layout.lanes_bytes(tensor)

@@ -82,12 +82,13 @@ class Builder:
     _kv_layers: list[KvLayer] = field(default_factory=list)
     _constants: list[npt.NDArray[np.float32]] = field(default_factory=list)
     _instructions: list[Instruction] = field(default_factory=list)
+    _never_written: set[Buffer] = field(default_factory=set)  # their maker quantizes them at once
 
     # ------------------------------------------------------------------------------------------------- storage
 
     def buffer(self, cols: int, *, rows: int | None = None, private: bool = False) -> Buffer:
         """A new float32 buffer of `cols` columns; a row for each row of the batch unless `rows` says how many."""
-        n_rows = (rows or self.max_rows) + (self.n_threads if private else 0)
+        n_rows = (rows or self.max_rows + PANEL) + (self.n_threads if private else 0)  # tiles read up to 7 rows more
         return Buffer(cols, (cols + 31) // 32 * 32, (n_rows + PANEL - 1) // PANEL * PANEL, private=private)
 
     def constant(self, values: npt.NDArray[np.float32] | npt.NDArray[np.float64]) -> int:
@@ -169,6 +170,7 @@ class Builder:
         rows = OUT_ROWS if out_rows else ROWS
         if fused:
             self._instructions.pop()
+            self._never_written.add(x)
             fields = [q if i == 4 else value for i, value in enumerate(maker.fields)]
             access = [a for a in maker.accesses if a.buffer is not x]
             made = next(a for a in maker.accesses if a.buffer is x)
@@ -239,6 +241,8 @@ class Builder:
     # ------------------------------------------------------------------------------------------------ assembly
 
     def _emit(self, opcode: str, fields: Sequence[Field], accesses: Sequence[Access]) -> None:
+        if any(access.buffer in self._never_written for access in accesses):
+            raise ValueError("a buffer that was quantized for one matmul is read again: give that matmul all weights")
         self._instructions.append(Instruction(opcode, tuple(fields), tuple(accesses), self.layer))
 
     def finish(self, logits: Buffer, vocab_size: int) -> Program:

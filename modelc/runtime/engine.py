@@ -109,7 +109,7 @@ class Engine:
         self._env[env.SCRATCH_FLOATS] = scratch_floats
         self._env[env.SPINS] = self._polls_until_stall(python_function(addresses["spin"], 2, 0))
         self._steps, self._seconds = 0, 0.0
-        execute = python_function(addresses["execute"], 5, 0)
+        execute = python_function(addresses["execute"], 6, 0)
         worker = python_function(addresses["worker"], 5, 1)
         self._team = Team(self._table, self._env, self._control, execute, worker, program.n_threads)
 
@@ -127,6 +127,10 @@ class Engine:
 
         The pages of each slot up to its last position must be set in `pages`; token ids and positions must be in range.
         """
+        p = self.program
+        fits = 0 < sum(len(rows.tokens) for rows in batch) <= p.max_rows and sum(r.outputs for r in batch) <= p.max_out
+        if not fits:
+            raise ValueError(f"a batch has 1 to {p.max_rows} rows and at most {p.max_out} outputs")
         n = n_out = n_units = 0
         for rows in batch:
             count = len(rows.tokens)
@@ -140,11 +144,9 @@ class Engine:
             self._out_rows[n_out : n_out + rows.outputs] = np.arange(n + count - rows.outputs, n + count)
             n += count
             n_out += rows.outputs
-        assert 0 < n <= self.program.max_rows, "a batch has 1 to max_rows rows"
         self._env[env.N_ROWS], self._env[env.N_UNITS], self._env[env.N_OUT] = n, n_units, n_out
         self._seconds += self._team.run(n)
         self._steps += 1
-        p = self.program
         logits = self._floats[p.logits : p.logits + n_out * p.logits_stride]
         return logits.reshape(n_out, p.logits_stride)[:, : p.vocab_size]
 

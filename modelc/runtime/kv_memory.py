@@ -92,7 +92,7 @@ class KvMemory:
         anchor = min(anchor, kept - 1)
         dropped = len(request.tokens) - kept
         old = request.pages
-        own = [i for i in range(anchor // PAGE, pages_of(kept)) if self.pool.is_shared(old[i])]
+        own = [i for i in range(anchor // PAGE, len(old)) if self.pool.is_shared(old[i])]  # written on from now on
         if not self._make_room(len(own)):
             raise BusyError("the memory for keys and values is used up", hint="wait for other requests to finish")
         new = list(old)

@@ -40,9 +40,10 @@ class Pace:
     def note(self, rows: int, seconds: float, n_threads: int, stalls: int) -> None:
         """Tell what a step cost: rows computed, time, threads that took part, stalls at barriers."""
         if n_threads == 1:
-            if rows == self._stalled_rows and seconds > self._stalled_s:
-                self._until_s = 0.0  # not the neighbours' fault
-            self._stalled_rows = 0
+            if rows == self._stalled_rows:
+                self._stalled_rows = 0
+                if seconds > self._stalled_s:
+                    self._until_s = 0.0  # not the neighbours' fault
         elif stalls:
             self._stalled_rows, self._stalled_s = rows, seconds
             self._until_s = self._clock() + self._respite_s

@@ -50,6 +50,7 @@ class Team:
         self._n_threads = n_threads
         self._pace = Pace(n_threads)
         self._step = 0
+        self._announced = 0  # the order that members are woken for
         self._parked = [False] * n_threads
         self._wake = [threading.Semaphore(0) for _ in range(n_threads)]
         self._members = [
@@ -63,27 +64,28 @@ class Team:
         """Execute the program once for the batch of `rows` rows in the environment; returns the seconds it took."""
         self._control[FIRST_COUNTER:] = 0
         n_threads = self._pace.threads()
-        if n_threads > 1:
-            self._order(n_threads)
+        order = self._announce(n_threads) if n_threads > 1 else 0
         start = time.perf_counter()
-        self._execute(*self._arguments, 0, n_threads)
+        self._execute(*self._arguments, 0, n_threads, order)
         seconds = time.perf_counter() - start
         self._pace.note(rows, seconds, n_threads, int(self._control[STALLS]))
         self._control[STALLS] = 0
         return seconds
 
-    def _order(self, n_threads: int) -> None:
+    def _announce(self, n_threads: int) -> int:
+        """Wake the members for the next order, and return it; they wait for it in the compiled loop."""
         self._step += 1
-        self._control[ORDER] = self._step << THREAD_BITS | n_threads
+        self._announced = self._step << THREAD_BITS | n_threads
         for tid in range(1, n_threads):
             if self._parked[tid]:
                 self._parked[tid] = False
                 self._wake[tid].release()
+        return self._announced
 
     def close(self) -> None:
         """End the members; the team must be idle."""
         self._control[STOP] = 1
-        self._order(self._n_threads)
+        self._control[ORDER] = self._announce(self._n_threads)
         for member in self._members:
             member.join()
         self._members = []
@@ -92,8 +94,8 @@ class Team:
         order = 0
         while order >= 0:
             (order,) = self._worker(*self._arguments, tid, order)
-            # Say that we park, then look once more: an order given in between would be missed.
+            # Say that we park, then look once more: an order announced in between would be missed.
             self._parked[tid] = True
-            if order >= 0 and self._control[ORDER] == order:
+            if order >= 0 and self._announced == order:
                 self._wake[tid].acquire()
             self._parked[tid] = False

@@ -79,7 +79,6 @@ def test_without_a_writable_folder_the_code_serves_this_process(tmp_path: Path, 
     assert compilations == [NAME]
 
 
-@pytest.mark.xfail(strict=True, reason="the temporary file is left behind")
 def test_a_full_disk_leaves_no_file_behind(
     tmp_path: Path, compilations: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,15 +103,25 @@ def test_layers_follow_one_another_in_a_page(kv: str, size: int) -> None:
     qkv = b.matmul(b.embed(Weight("f32", 50, 32, 0)), Weight("f32", 128, 32, 0))
     keys, values = View(qkv, 64, 32), View(qkv, 96, 32)
     layer_bytes = 2 * 2 * 64 * 16 * size  # heads, keys and values, positions, columns
-    assert [b.kv_write(keys, values, 16) for _ in range(3)] == [0, layer_bytes, 2 * layer_bytes]
-    assert b.finish(qkv, 50).page_bytes == 3 * layer_bytes
+    angles = b.rope_angles(np.ones(8), "pairs", 16)
+    assert [b.kv_write(keys, values, 16, a) for a in (angles, None, angles)] == [0, layer_bytes, 2 * layer_bytes]
+    program = b.finish(qkv, 50)
+    assert program.page_bytes == 3 * layer_bytes
+    assert program.kv == kv
+    assert [(layer.at, layer.heads, layer.head_dim, layer.style) for layer in program.kv_layers] == [
+        (0, 2, 16, "pairs"),
+        (layer_bytes, 2, 16, None),
+        (2 * layer_bytes, 2, 16, "pairs"),
+    ]
+    at = program.kv_layers[0].frequencies
+    assert program.constants.view(np.float64)[at : at + 8].tolist() == [1.0] * 8
 
 
 def test_each_attention_has_a_counter_of_its_own_on_its_own_cache_lines() -> None:
     b = small_builder()
     qkv = b.matmul(b.embed(Weight("f32", 50, 32, 0)), Weight("f32", 128, 32, 0))
     for _ in range(2):
-        at = b.kv_write(View(qkv, 64, 32), View(qkv, 96, 32), 16)
+        at = b.kv_write(View(qkv, 64, 32), View(qkv, 96, 32), 16, None)
         out = b.attention(View(qkv, 0, 64), 2, 16, at, 0.25)
     program = b.finish(out, 50)
     rows = [row for row in program.table if program.opcodes[row[0]] == "attention.16.2.f16"]

@@ -129,6 +129,22 @@ def test_pages_may_be_shared_and_copied(engine: Engine, expected: list[F32]) -> 
         engine.pages[:] = kept
 
 
+@pytest.mark.parametrize("new", [[0, 1], [0, 2], [3, 2]], ids=["in place", "partly", "copied"])
+def test_a_shifted_sequence_goes_on_as_if_what_was_dropped_had_never_been(new: list[int]) -> None:
+    tokens = TOKENS[:4] + TOKENS[34:]
+    # With one layer, keys and values do not depend on the tokens before: only rounding tells the two ways apart.
+    with engine_of(tiny_llama(n_layers=1), 2) as engine:
+        expected = logits_of(engine, tokens[:90])[70:]
+        engine.run([Rows(1, 0, TOKENS[:100], 0)])
+        mine = engine.pages[1].tolist()
+        pages = [mine[i] for i in new]
+        if pages[0] != mine[0]:
+            engine.copy_page(mine[0], pages[0])
+        engine.shift(mine, pages, 4, 30, 100)
+        engine.pages[1, :2] = pages
+        assert np.abs(engine.run([Rows(1, 70, tokens[70:90], 20)]) - expected).max() < 1e-4
+
+
 def test_what_is_asked_of_the_keys_and_values_type_is_used() -> None:
     model = MODELS["f32"][0]
     logits = {}

@@ -1,0 +1,143 @@
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from modelc.runtime.generation import Request
+from modelc.runtime.kv_memory import KvMemory, common_length, pages_of
+from modelc.runtime.sampling import Sampling
+from modelc.text import BpeTokenizer
+
+PAGE = 64
+N_CTX = 16 * PAGE
+
+
+class Recorder:
+    """Stands in for the engine: notes which pages are copied and moved."""
+
+    def __init__(self) -> None:
+        self.n_slots = 5
+        self.program = SimpleNamespace(n_ctx=N_CTX)
+        self.pages = np.full((self.n_slots, N_CTX // PAGE), -1)
+        self.copies: list[tuple[int, int]] = []
+        self.moves: list[tuple[list[int], list[int], int, int, int]] = []
+
+    def copy_page(self, source: int, target: int) -> None:
+        self.copies.append((source, target))
+
+    def shift(self, old: list[int], new: list[int], anchor: int, dropped: int, computed: int) -> None:
+        self.moves.append((old, new, anchor, dropped, computed))
+
+
+@pytest.fixture
+def engine() -> Recorder:
+    return Recorder()
+
+
+def memory_of(engine: Recorder, n_pages: int = 64) -> KvMemory:
+    return KvMemory(engine, n_pages)
+
+
+def request(tokens: list[int], max_tokens: int = N_CTX) -> Request:
+    sampler = SimpleNamespace(seed=0)
+    tokenizer = BpeTokenizer.byte_fallback()
+    return Request(tokens, Sampling(max_tokens=max_tokens), sampler, tokenizer, lambda chunk: None)
+
+
+def prompt(n: int, *end: int) -> list[int]:
+    return [*(i % 251 for i in range(n)), *end]
+
+
+def test_a_request_gets_pages_for_its_longest_answer(engine: Recorder) -> None:
+    memory = memory_of(engine)
+    r = request(prompt(100), max_tokens=30)
+    assert memory.reserve(r, [])
+    assert len(r.pages) == pages_of(130) == 3
+    assert engine.pages[r.slot, :3].tolist() == r.pages
+    assert (r.computed, memory.pool.n_free) == (0, 61)
+
+
+def test_an_active_sequence_s_pages_are_shared_and_the_begun_one_copied(engine: Recorder) -> None:
+    memory = memory_of(engine)
+    first, second = request(prompt(200), 10), request(prompt(200, 7), 10)
+    memory.reserve(first, [])
+    first.computed = 150  # of its prompt so far
+    assert memory.reserve(second, [first])
+    assert second.pages[:2] == first.pages[:2]
+    assert engine.copies == [(first.pages[2], second.pages[2])]
+    assert second.computed == second.generation.cached_tokens == 150
+
+
+def test_the_last_token_is_always_computed(engine: Recorder) -> None:
+    memory = memory_of(engine)
+    first = request(prompt(2 * PAGE), 10)
+    memory.reserve(first, [])
+    first.computed = 2 * PAGE
+    again = request(prompt(2 * PAGE), 10)
+    memory.reserve(again, [first])
+    assert again.computed == 2 * PAGE - 1
+
+
+def test_when_pages_are_short_kept_prefixes_go_and_then_requests_wait(engine: Recorder) -> None:
+    memory = memory_of(engine, 4)
+    first = request(prompt(100), 20)
+    memory.reserve(first, [])
+    first.computed = 110
+    memory.release(first, keep=True)
+    assert memory.pool.n_free == 2
+    second = request([9] * 200, 20)
+    assert memory.reserve(second, [])
+    assert memory.pool.n_free == 0
+    third = request([8] * 10, 20)
+    assert not memory.reserve(third, [second])
+    memory.release(second, keep=False)
+    assert memory.pool.n_free == 4
+    assert memory.reserve(third, [])
+
+
+@pytest.mark.parametrize("anchor", [0, 4, 100])
+def test_after_a_shift_nothing_that_will_be_written_is_shared(engine: Recorder, anchor: int) -> None:
+    memory = memory_of(engine)
+    first, second = request(prompt(1000)), request(prompt(1000, 7))
+    memory.reserve(first, [])
+    first.computed = 1000
+    memory.reserve(second, [first])
+    before = list(second.pages)
+    first.tokens += [1] * 24
+    first.computed = N_CTX - 1
+    memory.shift(first, anchor)
+    kept = N_CTX * 3 // 4
+    assert len(first.tokens) == kept
+    assert second.pages == before
+    assert not set(first.pages[anchor // PAGE :]) & set(second.pages)
+    assert engine.pages[first.slot].tolist() == first.pages
+    assert [move[2:] for move in engine.moves] == [(anchor, N_CTX - kept, N_CTX - 1)]
+    if anchor % PAGE:  # what stays in the first page that is written
+        assert engine.copies[-1] == (before[anchor // PAGE], first.pages[anchor // PAGE])
+    memory.release(first, keep=True)
+    memory.release(second, keep=False)
+    assert memory.pool.n_free == memory.pool.n_pages, "a shifted sequence is not kept"
+
+
+def test_a_sequence_that_shares_nothing_is_shifted_in_place(engine: Recorder) -> None:
+    memory = memory_of(engine)
+    r = request(prompt(1000))
+    memory.reserve(r, [])
+    pages = list(r.pages)
+    r.tokens += [1] * 24
+    r.computed = N_CTX - 1
+    memory.shift(r, 4)
+    assert r.pages == pages
+    assert engine.copies == []
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 65, 200])
+def test_common_length(n: int) -> None:
+    tokens = prompt(300)
+    assert common_length(tokens, [*tokens[:n], -1]) == n
+    assert common_length(tokens, tokens[:n]) == n
+    assert common_length(tokens[:n], tokens) == n
+
+
+def test_pages_of_positions() -> None:
+    assert [pages_of(n) for n in (0, 1, 64, 65)] == [0, 1, 1, 2]
