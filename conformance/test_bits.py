@@ -1,4 +1,4 @@
-"""Logits of SmolLM2 over threads, cuts of the prompt, batches, prefix hits, speculation and instruction sets: compared with ==."""
+"""Logits and answers of SmolLM2, the same bits over threads, cuts, batches, kept prefixes, speculation and CPUs."""
 
 import hashlib
 import os

@@ -9,6 +9,7 @@ from numba import types
 
 from modelc.kernels.activations import make_quantize
 from modelc.kernels.attention import make_attention, make_attention_scores
+from modelc.kernels.bias import make_bias
 from modelc.kernels.embed import make_embed
 from modelc.kernels.executor import OPCODE_ARGS, execute, spin, worker
 from modelc.kernels.gated import make_swiglu_quantize, swiglu
@@ -21,6 +22,7 @@ from modelc.kernels.shift import make_shift
 FACTORIES: dict[str, Callable[..., Any]] = {
     "attention": lambda head_dim, group, kv: make_attention(int(head_dim), int(group), kv),
     "attention_scores": lambda head_dim, group, kv: make_attention_scores(int(head_dim), int(group), kv),
+    "bias": make_bias,
     "embed": make_embed,
     "kv_write": lambda head_dim, kv: make_kv_write(int(head_dim), kv),
     "matmul": make_matmul,

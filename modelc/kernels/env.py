@@ -73,7 +73,7 @@ N_SHIFT = 10
 # --- the sampler's parameter block (int64 words; floats are float64 in the same words), see sample.py
 LOGITS = 0  # address, f32 (n,)
 N_VOCAB = 1
-WORK = 2  # address, f32 (n rounded up to 16,)
+WORK = 2  # address, f32 (n rounded up to 64,)
 CANDIDATES = 3  # address, int32 (n,)
 SEEN = 4  # address, int64: distinct tokens of prompt and answer
 N_SEEN = 5

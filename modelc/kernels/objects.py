@@ -135,10 +135,10 @@ def python_function(address: int, n_args: int, n_results: int) -> Callable[..., 
     """
     prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * n_args)
     function = prototype(address)
+    result_type = ctypes.c_int64 * max(n_results, 1)
 
     def call(*args: int) -> tuple[int, ...]:
-        results = (ctypes.c_int64 * max(n_results, 1))()
-        exception = ctypes.c_void_p()
+        results, exception = result_type(), ctypes.c_void_p()
         status = function(ctypes.addressof(results), ctypes.addressof(exception), *args)
         assert status == 0, "kernels raise nothing"
         return tuple(results[:n_results])

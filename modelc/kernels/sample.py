@@ -39,6 +39,8 @@ from modelc.kernels.simd import load_f32, max_lanes, maximum, splat_f32, splat_z
 f32 = np.float32
 u64 = np.uint64
 
+STRETCH = 64
+
 
 @kernel
 def uniform(seed, position):
@@ -77,39 +79,50 @@ def precedes(w, a, b):
 
 @kernel
 def sift(w, heap, root, n):
-    """Restore the heap order (last in order at the root) below `root`."""
+    """Restore the heap order (first in order at the root) below `root`."""
     while True:
         child = 2 * root + 1
         if child >= n:
             return
-        if child + 1 < n and precedes(w, heap[child], heap[child + 1]):
+        if child + 1 < n and precedes(w, heap[child + 1], heap[child]):
             child += 1
-        if not precedes(w, heap[root], heap[child]):
+        if not precedes(w, heap[child], heap[root]):
             return
         heap[root], heap[child] = heap[child], heap[root]
         root = child
 
 
 @kernel
-def sort_candidates(w, heap, n):
-    """Sort n tokens by descending probability (heap sort)."""
+def make_heap(w, heap, n):
+    """Put n tokens into heap order."""
     for root in range(n // 2 - 1, -1, -1):
         sift(w, heap, root, n)
-    for end in range(n - 1, 0, -1):
-        heap[0], heap[end] = heap[end], heap[0]
-        sift(w, heap, 0, end)
+
+
+@kernel
+def take_first(w, heap, n):
+    """Move the root of a heap of n to its end, and restore the order of the others."""
+    heap[0], heap[n - 1] = heap[n - 1], heap[0]
+    sift(w, heap, 0, n - 1)
 
 
 @kernel
 def collect(w, n, threshold, candidates):
-    """Tokens whose probability is at least `threshold` of the most likely one's; returns their count and sum."""
+    """Tokens whose probability is at least `threshold` of the most likely one's; returns their count and sum.
+
+    Stretches of 64 tokens without any are passed over at once; `w` is padded with smaller values to a whole stretch.
+    """
     count = 0
     total = 0.0
-    for i in range(n):
-        if w[i] >= threshold:
-            candidates[count] = i
-            count += 1
-            total += np.float64(w[i])
+    for start in range(0, n, STRETCH):
+        largest = maximum(load_f32(w, start), load_f32(w, start + 16))
+        largest = maximum(largest, maximum(load_f32(w, start + 32), load_f32(w, start + 48)))
+        if max_lanes(largest) >= threshold:
+            for i in range(start, min(start + STRETCH, n)):
+                if w[i] >= threshold:
+                    candidates[count] = i
+                    count += 1
+                    total += np.float64(w[i])
     return count, total
 
 
@@ -121,7 +134,7 @@ def sample(parameters):
     logits = f32_ptr(P[LOGITS])
     w = f32_ptr(P[WORK])
     n = P[N_VOCAB]
-    padded = (n + 15) // 16 * 16
+    padded = (n + STRETCH - 1) // STRETCH * STRETCH
     for i in range(0, n // 16 * 16, 16):
         store_f32(w, i, load_f32(logits, i))
     for i in range(n // 16 * 16, n):
@@ -158,21 +171,32 @@ def sample(parameters):
     while threshold > f32(0.0) and (count < top_k if top_k > 0 else kept <= top_p * total):
         threshold = threshold * f32(0.01) if threshold > f32(1e-20) else f32(0.0)
         count, kept = collect(w, n, threshold, candidates)
-    sort_candidates(w, candidates, count)
+    make_heap(w, candidates, count)
+    taken = 0  # so many of the first in order are at the end of candidates, the first one last
     if top_k > 0:
-        count = min(count, top_k)
         total = 0.0
-        for i in range(count):
-            total += np.float64(w[candidates[i]])
+        while taken < min(count, top_k):
+            total += np.float64(w[candidates[0]])
+            take_first(w, candidates, count - taken)
+            taken += 1
     last = 0
     kept = 0.0
-    while last < count:
-        p = w[candidates[last]]
+    while last < (taken if top_k > 0 else count):
+        if last == taken:
+            take_first(w, candidates, count - taken)
+            taken += 1
+        p = w[candidates[count - 1 - last]]
         if last > 0 and (p < min_p or (top_p > 0.0 and kept > top_p * total)):
             break
         kept += np.float64(p)
         last += 1
-    return pick(w, candidates, last, draw * kept)
+    target = draw * kept
+    running = 0.0
+    for i in range(last):
+        running += np.float64(w[candidates[count - 1 - i]])
+        if running > target:
+            return np.int64(candidates[count - 1 - i])
+    return np.int64(candidates[count - last])
 
 
 @kernel

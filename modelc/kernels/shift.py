@@ -32,7 +32,7 @@ f32 = np.float32
 def make_shift(style: str, head_dim: int, kv: str) -> Any:
     """Compiled function of one parameter block (see env): positions anchor + dropped ... computed move down by dropped.
 
-    A key is rotated back by the angle of `dropped` positions in float32 and stored again in its type; values are copied.
+    A key is rotated back by the angle of `dropped` positions, in float32, then stored in its type; values are copied.
     Positions move in ascending order and never up, so old and new pages may be the same.
     """
     pairs = style == "pairs"

@@ -25,13 +25,18 @@ class Weights:
         model: The source.
         shapes: Every tensor that must be there, with its shape.
         optional: Tensors that may be there.
+        lender: Weights whose tensors of the same names are used, where they are.
     """
 
-    def __init__(self, model: Model, shapes: Shapes, optional: Shapes | None = None) -> None:
+    def __init__(
+        self, model: Model, shapes: Shapes, optional: Shapes | None = None, lender: Weights | None = None
+    ) -> None:
+        available = model.tensors if lender is None else {**model.tensors, **lender._tensors}
+        lent = {} if lender is None else lender._lanes
         self._tensors: dict[str, Tensor] = {}
         self._lanes: dict[str, npt.NDArray[np.uint8]] = {}
         for name, shape in {**shapes, **(optional or {})}.items():
-            tensor = model.tensors.get(name)
+            tensor = available.get(name)
             if tensor is None:
                 if name in shapes:
                     hint = did_you_mean(name, model.tensors) or "the file lacks a tensor that its architecture needs"
@@ -44,7 +49,7 @@ class Weights:
                 raise UnsupportedError("weight type", tensor=name, got=tensor.dtype.name, expected=expected)
             self._tensors[name] = tensor
             if len(shape) == 2:
-                self._lanes[name] = layout.lanes_bytes(tensor)
+                self._lanes[name] = lent[name] if name in lent else layout.lanes_bytes(tensor)
         self.base = min((a.ctypes.data for a in self._lanes.values()), default=0)
 
     def __contains__(self, name: str) -> bool:

@@ -155,6 +155,21 @@ class Builder:
             read = _read(x, PRIVATE if x.private else ALL, ALL)
             self._emit(f"matmul.{weight.dtype}", [*fields, x, *target, int(x.private), x.stride], [read, written])
 
+    def bias(self, y: Buffer | View, constant: int, activation: str = "none", *, out_rows: bool = False) -> None:
+        """y = activation(y + the vector at `constant`) in place; y is a matmul's output, or the part of one weight.
+
+        Args:
+            y: float32, whole groups of 16 columns.
+            constant: index of the vector, see `constant`.
+            activation: `none` or `relu`.
+            out_rows: only the rows whose logits are wanted.
+        """
+        view = y if isinstance(y, View) else View(y, 0, y.cols)
+        groups = (view.cols + 15) // 16
+        division = f"{groups} groups"  # that of a matmul with so many
+        access = _write(view.buffer, division, division, view.start, view.start + 16 * groups)
+        self._emit(f"bias.{activation}", [view, view.buffer.stride, constant, groups, int(out_rows)], [access])
+
     def _quantize(self, x: Buffer, out_rows: bool, alone: bool) -> Buffer:
         """x in the activation format; `alone`: nothing else reads x, so its maker may quantize it right away.
 

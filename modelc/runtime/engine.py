@@ -134,16 +134,22 @@ class Engine:
         n = n_out = n_units = 0
         for rows in batch:
             count = len(rows.tokens)
-            self._tokens[n : n + count] = rows.tokens
-            self._positions[n : n + count] = np.arange(rows.position, rows.position + count)
-            self._slots[n : n + count] = rows.slot
-            for first in range(0, count, env.PANEL):
-                self._units[2 * n_units] = n + first
-                self._units[2 * n_units + 1] = min(env.PANEL, count - first)
+            if count == 1:  # a step of an answer: a few scalars are quicker than slices
+                self._tokens[n], self._positions[n], self._slots[n] = rows.tokens[0], rows.position, rows.slot
+                self._units[2 * n_units], self._units[2 * n_units + 1] = n, 1
                 n_units += 1
-            self._out_rows[n_out : n_out + rows.outputs] = np.arange(n + count - rows.outputs, n + count)
+            else:
+                self._tokens[n : n + count] = rows.tokens
+                self._positions[n : n + count] = np.arange(rows.position, rows.position + count)
+                self._slots[n : n + count] = rows.slot
+                for first in range(0, count, env.PANEL):
+                    self._units[2 * n_units] = n + first
+                    self._units[2 * n_units + 1] = min(env.PANEL, count - first)
+                    n_units += 1
+            for row in range(n + count - rows.outputs, n + count):
+                self._out_rows[n_out] = row
+                n_out += 1
             n += count
-            n_out += rows.outputs
         self._env[env.N_ROWS], self._env[env.N_UNITS], self._env[env.N_OUT] = n, n_units, n_out
         self._seconds += self._team.run(n)
         self._steps += 1

@@ -17,7 +17,9 @@ from modelc.ir import Model
 from modelc.kernels.env import PAGE
 from modelc.kernels.objects import ObjectCache, Progress, python_function
 from modelc.models import lower
+from modelc.models.draft import is_draft_tensor
 from modelc.program import Builder
+from modelc.runtime.draft import DraftProposer
 from modelc.runtime.engine import Engine, Rows, shift_name
 from modelc.runtime.generation import Chunk, Generation, Request, Sink
 from modelc.runtime.memory import physical_bytes
@@ -124,6 +126,10 @@ class LanguageModel:
         self._workspace = Workspace(python_function(sample, 1, 1), self.vocab_size)
         self._weights = lowered.weights  # keeps the file mapped
         self._gamma = options.gamma
+        self._draft: DraftProposer | None = None
+        if options.gamma and any(map(is_draft_tensor, model.tensors)):
+            activation = ACTIVATIONS[options.activations]
+            self._draft = DraftProposer(model, lowered.weights, activation, objects, progress)
         self._scheduler = Scheduler(self._engine, n_pages, options.anchor_tokens if shifts else None)
 
     # --------------------------------------------------------------------------------------------------- answers
@@ -147,7 +153,7 @@ class LanguageModel:
                 hint="shorten it",
             )
         sampler = Sampler(self._workspace, sampling, prompt)
-        speculator = Speculator(PromptLookup(), self._gamma) if self._gamma else None
+        speculator = Speculator(self._draft or PromptLookup(), self._gamma) if self._gamma else None
         request = Request(prompt, sampling, sampler, self.tokenizer, sink, speculator)
         if sampling.max_tokens == 0:
             request.finish(Chunk("", (), "length"))
@@ -239,6 +245,8 @@ class LanguageModel:
     def close(self) -> None:
         """End all requests and free what the model holds."""
         self._scheduler.close()
+        if self._draft is not None:
+            self._draft.close()
 
     def __enter__(self) -> LanguageModel:
         return self

@@ -21,7 +21,7 @@ class Workspace:
     def __init__(self, function: Compiled, vocab_size: int) -> None:
         self.function = function
         self.vocab_size = vocab_size
-        self.logits = allocate(vocab_size + 16, np.float32)
+        self.logits = allocate(vocab_size + 64, np.float32)
         self.candidates = allocate(vocab_size, np.int32)
 
 

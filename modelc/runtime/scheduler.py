@@ -23,7 +23,8 @@ from modelc.runtime.pages import PagePool
 
 Result = TypeVar("Result")
 
-SHARED_PROMPT_ROWS = 128  # rows of prompts in a step while others wait: about as long as 20 tokens of one answer
+ROWS_BESIDE_ANSWERS = 16  # rows of prompts in a step while others are answering: it takes 3 to 4 times a token's time
+ROWS_BESIDE_PROMPTS = 128  # while other prompts wait: a short one soon has its turn
 OLDEST_EVERY = 4  # of so many steps one serves the oldest prompt first, the others the shortest
 
 
@@ -234,8 +235,10 @@ class Scheduler:
             batch.append(Rows(request.slot, request.computed, [request.tokens[-1], *proposal], 1 + len(proposal)))
             requests.append(request)
         left = program.max_rows - sum(len(rows.tokens) for rows in batch)
-        if answering or len(prompts) > 1:
-            left = min(left, SHARED_PROMPT_ROWS)
+        if answering:
+            left = min(left, ROWS_BESIDE_ANSWERS)
+        elif len(prompts) > 1:
+            left = min(left, ROWS_BESIDE_PROMPTS)
         for request in self._by_turn(prompts):
             first = request.computed
             count = min(len(request.tokens) - first, left)

@@ -19,6 +19,9 @@ class Proposer(Protocol):
     def propose(self, tokens: Sequence[int], n: int) -> list[int]:
         """At most n tokens that may follow `tokens`."""
 
+    def forget(self) -> None:
+        """The sequence's tokens were moved: what was remembered of their places is wrong."""
+
 
 class PromptLookup:
     """Proposes what followed the last occurrence of the sequence's ending. Source: prompt lookup decoding."""
@@ -58,7 +61,7 @@ class Speculator:
         gamma: most tokens in one pass.
     """
 
-    def __init__(self, proposer: PromptLookup, gamma: int) -> None:
+    def __init__(self, proposer: Proposer, gamma: int) -> None:
         self.proposed = 0
         self.accepted = 0
         self._proposer = proposer

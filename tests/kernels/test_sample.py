@@ -36,7 +36,7 @@ class Ask:
 def draw(logits: F32, ask: Ask) -> int:
     """The token that the compiled function chooses."""
     n = len(logits)
-    work, candidates = unwritten((n + 15) // 16 * 16), np.zeros(n, np.int32)
+    work, candidates = unwritten((n + 63) // 64 * 64), np.zeros(n, np.int32)
     seen = np.array(ask.seen, np.int64)
     answer, counts = (np.array(list(part), np.int64) for part in (ask.counts, ask.counts.values()))
     tokens, values = np.array(list(ask.bias), np.int64), np.array(list(ask.bias.values()), np.float64)

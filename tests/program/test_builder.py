@@ -30,12 +30,12 @@ def test_a_float_matmul_by_hand() -> None:
     program = b.finish(logits, 20)
     assert program.opcodes == ["embed.f32", "rms_norm", "matmul.f16"]
     assert program.table[:, env.I_OPCODE].tolist() == [0, 1, 2]
-    # Shared first: logits (24 rows of 32). Then the private ones, 20 rows and 3 more: x and h (24 rows of 64).
-    x_at, h_at, logits_at = 768, 768 + 24 * 64, 0
+    # Shared first: logits (20 rows and 8 more, so 32 of 32). Then x and h, 3 more for threads (32 rows of 64).
+    x_at, h_at, logits_at = 1024, 1024 + 32 * 64, 0
     assert fields(program.table, 0) == [128, 40, x_at, 64, float_bits(0.5)] + [0] * 8
     assert fields(program.table, 1) == [x_at, 64, -1, 0, h_at, float_bits(1e-5), 40, 0] + [0] * 5
     assert fields(program.table, 2) == [4096, 40, 2, h_at, logits_at, 32, 0, 1, 64] + [0] * 4
-    assert program.floats == 768 + 2 * 24 * 64
+    assert program.floats == 1024 + 2 * 32 * 64
     assert (program.logits, program.logits_stride, program.vocab_size) == (logits_at, 32, 20)
     assert program.constants.tolist() == [1] * 40 + [0] * 24
     assert program.table[:, env.I_BARRIER].tolist() == [0, 0, 2]  # rows are a thread's own until the matmul reads all
@@ -90,7 +90,7 @@ def test_rows_that_float_weights_read_too_are_kept_as_floats() -> None:
 def test_padding_of_buffers_and_constants_is_whole_vectors() -> None:
     b = small_builder()
     assert (b.buffer(1).stride, b.buffer(32).stride, b.buffer(33).stride) == (32, 32, 64)
-    assert (b.buffer(8).rows, b.buffer(8, rows=1).rows, b.buffer(8, private=True).rows) == (24, 8, 24)
+    assert (b.buffer(8).rows, b.buffer(8, rows=1).rows, b.buffer(8, private=True).rows) == (32, 8, 32)
     assert [b.constant(np.zeros(n, np.float32)) for n in (1, 32, 33)] == [0, 32, 64]
     assert b.constant(np.zeros(3)) == 128  # float64 takes two floats
     assert b.constant(np.zeros(17)) == 160
