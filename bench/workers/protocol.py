@@ -34,15 +34,21 @@ def serve(worker: Worker, **further: Callable[..., dict[str, Any]]) -> None:
         worker: the engine.
         further: commands that only this engine has.
     """
+    answer_questions(
+        {
+            "about": worker.about,
+            "load": worker.load,
+            "prefill": worker.prefill,
+            "decode": worker.decode,
+            **further,
+        }
+    )
+
+
+def answer_questions(commands: Mapping[str, Callable[..., dict[str, Any]]]) -> None:
+    """Answer questions by the command they name, until standard input is closed."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what an engine prints must not get between the answers
-    commands: Mapping[str, Callable[..., dict[str, Any]]] = {
-        "about": worker.about,
-        "load": worker.load,
-        "prefill": worker.prefill,
-        "decode": worker.decode,
-        **further,
-    }
     for line in sys.stdin:
         question = json.loads(line)
         try:

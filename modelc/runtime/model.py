@@ -122,14 +122,14 @@ class LanguageModel:
         if shifts:
             names += sorted({shift_name(program, layer) for layer in program.kv_layers})
         sample = objects.addresses(names, progress)["sample"]
-        self._engine = Engine(program, lowered.weights.base, MAX_SLOTS, n_pages, objects)
-        self._workspace = Workspace(python_function(sample, 1, 1), self.vocab_size)
-        self._weights = lowered.weights  # keeps the file mapped
-        self._gamma = options.gamma
         self._draft: DraftProposer | None = None
         if options.gamma and any(map(is_draft_tensor, model.tensors)):
             activation = ACTIVATIONS[options.activations]
             self._draft = DraftProposer(model, lowered.weights, activation, objects, progress)
+        self._engine = Engine(program, lowered.weights.base, MAX_SLOTS, n_pages, objects)
+        self._workspace = Workspace(python_function(sample, 1, 1), self.vocab_size)
+        self._weights = lowered.weights  # keeps the file mapped
+        self._gamma = options.gamma
         self._scheduler = Scheduler(self._engine, n_pages, options.anchor_tokens if shifts else None)
 
     # --------------------------------------------------------------------------------------------------- answers

@@ -9,6 +9,7 @@ from modelc.kernels.executor import OPCODE_ARGS
     [
         "attention.64.3.f16",
         "attention_scores.64.3.f16",
+        "bias.relu",
         "embed.q4_1",
         "kv_write.64.f16",
         "matmul.f32",
@@ -31,7 +32,7 @@ def test_names_in_the_catalogue_are_unique() -> None:
 
 
 def test_an_unknown_name_or_variant_is_an_error() -> None:
-    for name in ("matmull.q4_1.a8", "matmul.q9_9.a8", "quantize.a4", "embed.x"):
+    for name in ("matmull.q4_1.a8", "matmul.q9_9.a8", "quantize.a4", "embed.x", "bias.x"):
         with pytest.raises(KeyError):
             function(name)
 

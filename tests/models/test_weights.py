@@ -69,3 +69,15 @@ def test_a_missing_tensor_is_named_with_a_near_one() -> None:
 def test_a_tensor_of_another_shape_is_named() -> None:
     with pytest.raises(BadFileError, match=r"wrong shape.*a\.weight.*got \(20, 32\).*expected \(32, 20\)"):
         Weights(model(), {"a.weight": (32, 20)})
+
+
+def test_lent_tensors_are_used_instead_of_the_model_s_own() -> None:
+    lender = Weights(model(), {"a.weight": (20, 32), "norm.weight": (8,)})
+    source = model()
+    del source.tensors["a.weight"], source.tensors["norm.weight"]
+    weights = Weights(source, SHAPES, lender=lender)
+    assert weights.base + weights.matrix("a.weight").offset == lender.base + lender.matrix("a.weight").offset
+    assert weights.matrix("b.weight").offset >= 0
+    assert weights.vector("norm.weight").tolist() == list(range(8))
+    with pytest.raises(BadFileError, match=r"wrong shape.*a\.weight"):
+        Weights(source, {"a.weight": (32, 20)}, lender=lender)

@@ -130,6 +130,24 @@ def test_each_attention_has_a_counter_of_its_own_on_its_own_cache_lines() -> Non
     assert rows[0][9] == 128  # scores of 100 positions, in whole pages
 
 
+def test_a_bias_lies_on_its_part_of_a_matmul_and_needs_no_barrier() -> None:
+    b = small_builder()
+    x = b.embed(Weight("f32", 50, 64, 0))
+    qkv = b.matmul(x, Weight("f32", 40, 64, 0), Weight("f32", 32, 64, 9000))
+    vector = b.constant(np.ones(40, np.float32))
+    b.bias(View(qkv, 0, 40), vector, "relu")
+    b.bias(View(qkv, 48, 32), b.constant(np.ones(32, np.float32)))
+    logits = b.matmul(qkv, Weight("f32", 50, 80, 0), out_rows=True)
+    b.bias(logits, b.constant(np.ones(50, np.float32)), out_rows=True)
+    program = b.finish(logits, 50)
+    assert names_of(program)[3:] == ["bias.relu", "bias.none", "matmul.f32", "bias.none"]
+    assert program.table[:, env.I_BARRIER].tolist() == [0, 2, 0, 0, 0, 3, 0]  # the last matmul alone reads all columns
+    at = program.table[1, 6]
+    assert fields(program.table, 3)[:5] == [at, 96, vector, 3, 0]
+    assert fields(program.table, 4)[:5] == [at + 48, 96, vector + 64, 2, 0]
+    assert fields(program.table, 6)[:5] == [program.logits, 64, vector + 96, 4, 1]
+
+
 def test_layers_are_noted_for_profiles() -> None:
     b = small_builder()
     lower(tiny_llama_of("f32")).program(b)
