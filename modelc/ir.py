@@ -24,6 +24,8 @@ from modelc.errors import BadFileError, BadInputError
 JSON: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 MAX_NAME_CHARS = 65535
 MAX_METADATA_DEPTH = 32
+MAX_DIMS = 8
+MAX_INT = (1 << 63) - 1
 
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
@@ -35,7 +37,7 @@ class Tensor:
     Attributes:
         name: The source's name for it.
         dtype: Element or block type.
-        shape: Logical shape, outermost dimension first (NumPy's order).
+        shape: Logical shape, outermost dimension first (NumPy's order); 0 for a tensor without elements is allowed.
         stored: uint8 (n_bytes,), usually a read-only view of the mapped file, in `layout`.
         layout: `plain` is the source's own bytes, `lanes` the order in which kernels read them.
     """
@@ -137,6 +139,10 @@ def _is_name(text: object) -> bool:
     return isinstance(text, str) and 0 < len(text) <= MAX_NAME_CHARS
 
 
+def _is_key(text: object) -> bool:
+    return isinstance(text, str) and len(text) <= MAX_NAME_CHARS
+
+
 def _wrong_text(text: object) -> object:
     return None if _is_name(text) else repr(text)
 
@@ -145,13 +151,16 @@ def _wrong_json(metadata: object) -> object:
     """Walks level by level, each container once a level: neither sharing nor cycles cost more than the depth."""
     if type(metadata) is not dict:
         return f"a {type(metadata).__name__}"
+    if "" in metadata:
+        return "the key ''"
     level: list[Any] = [metadata]
     for _ in range(MAX_METADATA_DEPTH):
         inner: dict[int, Any] = {}
         for container in level:
             if isinstance(container, dict):
-                if not all(map(_is_name, container)):
-                    return f"the key {next(key for key in container if not _is_name(key))!r}"
+                # A vocabulary may have the empty string as a token.
+                if not all(map(_is_key, container)):
+                    return f"the key {next(key for key in container if not _is_key(key))!r}"
                 items = container.values()
             else:
                 items = container
@@ -183,8 +192,8 @@ def _wrong_dtype(tensor: Tensor) -> object:
 
 
 def _wrong_shape(tensor: Tensor) -> object:
-    whole = all(type(dim) is int and dim > 0 for dim in tensor.shape)
-    return None if whole else list(tensor.shape)
+    whole = all(type(dim) is int and 0 <= dim <= MAX_INT for dim in tensor.shape)
+    return None if whole and len(tensor.shape) <= MAX_DIMS else list(tensor.shape)
 
 
 def _wrong_block(tensor: Tensor) -> object:
@@ -227,7 +236,7 @@ MODEL_RULES: tuple[_ModelRule, ...] = (
 TENSOR_RULES: tuple[_TensorRule, ...] = (
     ("a tensor has no proper name", "1 to 65535 characters", lambda tensor: _wrong_text(tensor.name)),
     ("a tensor's dtype is unknown", "an entry of DTYPES", _wrong_dtype),
-    ("a tensor has a wrong dimension", "positive whole numbers", _wrong_shape),
+    ("a tensor has a wrong dimension", f"at most {MAX_DIMS} whole numbers, none negative", _wrong_shape),
     ("a tensor's rows are not whole blocks", "a last dimension that is a multiple of the block", _wrong_block),
     ("a tensor's layout is unknown", "'plain', or 'lanes' for two dimensions", _wrong_layout),
     ("a tensor's bytes are not a flat array", "a contiguous one-dimensional uint8 array", _wrong_array),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +24,9 @@ def load(
     kv: Literal["f16", "f32"] | None = None,
     max_context: int | None = None,
     *,
+    anchor_tokens: int = 0,
+    kv_memory: int | None = None,
+    gamma: int = 0,
     progress: Progress | None = None,
 ) -> LanguageModel:
     """Load a model for inference.
@@ -34,19 +37,34 @@ def load(
         threads: compute threads; None for the configured number, else the physical cores this process may use.
         activations: precision of the activations beside quantized weights.
         kv: element type of the K/V cache; None for f16.
-        max_context: most tokens of context; None for what the model was trained for.
+        max_context: most tokens of context. With it, a full context loses its oldest tokens and the answer goes on;
+            None ends answers at the context that the model was trained for.
+        anchor_tokens: with `max_context`: so many tokens at the front are never dropped.
+        kv_memory: bytes for the K/V cache; None for a quarter of the machine's memory at most.
+        gamma: tokens that speculation proposes for one pass, 0 to 32; the answers are the same.
         progress: called with done, total and a label while weights are packed and kernels compiled.
 
     Raises:
         NotFoundError: no such file or name.
         BadFileError: the file is damaged.
         UnsupportedError: the model cannot be run.
+        BadInputError: an argument is out of range, or the context does not fit into `kv_memory`.
     """
     from modelc import runtime
 
     settings = load_settings()
     path = as_modelc(find_model(str(path_or_name), Store(store_folder(settings))), progress)
-    return runtime.load(path, threads or settings.threads, activations, kv, max_context, progress=progress)
+    return runtime.load(
+        path,
+        threads=threads or settings.threads,
+        activations=activations,
+        kv=kv,
+        max_context=max_context,
+        anchor_tokens=anchor_tokens,
+        kv_memory=kv_memory,
+        gamma=gamma,
+        progress=progress,
+    )
 
 
 def pack(
@@ -57,6 +75,9 @@ def pack(
     arch: str | None = None,
     format: str | None = None,
     compress: bool | None = None,
+    quantize: str | None = None,
+    keep: Sequence[str] = (),
+    prune: float = 0.0,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> Path:
@@ -69,6 +90,9 @@ def pack(
         arch: the architecture, where the source's own is missing or wrong.
         format: the source's format, where its name and content do not tell.
         compress: True for zstd; None as configured.
+        quantize: type of all matrices, like `q4_0`, `q4_k`, `int8`, `fp16`; None to leave them.
+        keep: exceptions, `PATTERN=TYPE` or `PATTERN` alone for the source's type; the first that matches counts.
+        prune: weights with a smaller absolute value become 0, before they are quantized.
         progress: called with done bytes, total bytes and a label.
         store: the store; None for the configured one.
 
@@ -76,19 +100,30 @@ def pack(
         The path of the file written.
 
     Raises:
-        BadInputError: the output or the name is not possible.
-        BadFileError: the source cannot be read.
+        BadInputError: the output, the name, a type or a rule is not possible.
+        BadFileError: the source cannot be read, or has a value that its new type cannot hold.
         WriteError: the output cannot be written.
     """
     from modelc import packing
+    from modelc.quantizing import Quantization
 
+    quantization = Quantization.parse(quantize, keep, prune)
     settings = load_settings()
     source = Path(source)
     name = name_from(stem_of(source)) if name is None else name
     zstd = settings.compression == "zstd" if compress is None else compress
 
     def write(path: Path) -> Path:
-        return packing.pack(source, path, name=name, arch=arch, format=format, compress=zstd, progress=progress)
+        return packing.pack(
+            source,
+            path,
+            name=name,
+            arch=arch,
+            compress=zstd,
+            format=format,
+            quantization=quantization,
+            progress=progress,
+        )
 
     if output is not None:
         return write(Path(output))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from modelc.errors import BadFileError, BadInputError
 from modelc.formats import Progress, modelc, open_model
+from modelc.quantizing import Quantization
 
 
 def pack(
@@ -18,6 +19,7 @@ def pack(
     arch: str | None = None,
     compress: bool = False,
     format: str | None = None,
+    quantization: Quantization | None = None,
     progress: Progress | None = None,
 ) -> Path:
     """Packs a model into a `.modelc` file.
@@ -29,6 +31,7 @@ def pack(
         arch: The architecture; None for the source's.
         compress: Whether tensors are compressed with zstd. Such a file is smaller, and not used in place.
         format: The source's format; None to tell it from the file.
+        quantization: Which types the matrices get; None to leave them.
         progress: Called as `progress(done_bytes, total_bytes, label)` after each tensor.
 
     Returns:
@@ -36,8 +39,8 @@ def pack(
 
     Raises:
         NotFoundError: No such source.
-        BadFileError: The source is damaged, or has no tensors.
-        BadInputError: `output`, `name`, `arch` or `format` cannot be used.
+        BadFileError: The source is damaged, has no tensors, or a value that its new type cannot hold.
+        BadInputError: `output`, `name`, `arch`, `format` or a rule cannot be used.
         UnsupportedError: A format, version or type that modelc does not read.
         WriteError: The output cannot be written.
     """
@@ -48,5 +51,10 @@ def pack(
     if not model.tensors:
         raise BadFileError("the file has no tensors", path=source, hint="name a file with the model's weights")
     model = replace(model, name=name or model.name, architecture=arch or model.architecture)
-    modelc.write(model, Path(output), compress, progress)
+    if quantization is not None and quantization.changes_anything:
+        quantization.check(model.tensors)
+        model = replace(model, metadata=quantization.metadata_of(model))
+        modelc.write(model, Path(output), compress, progress, quantization)
+    else:
+        modelc.write(model, Path(output), compress, progress)
     return Path(output)

@@ -11,7 +11,7 @@ from modelc.settings import cache_folder
 from modelc.store import SUFFIX, Store, name_from, remove_stale_parts
 from modelc.version import __version__
 
-SPLIT_NAME = re.compile(r"(?P<stem>.+)-\d{5}-of-(?P<count>\d{5})", re.DOTALL)
+SPLIT_NAME = re.compile(r"(?P<stem>.+)-\d{5}-of-\d{5}", re.DOTALL)
 
 
 def find_model(reference: str, store: Store) -> Path:
@@ -68,18 +68,19 @@ def as_modelc(path: Path, progress: Callable[[int, int, str], None] | None = Non
 
 
 def stem_of(path: Path) -> str:
-    """Return a file's name without its suffix and without the numbers of a split file."""
-    match = SPLIT_NAME.fullmatch(path.stem)
-    return match["stem"] if match else path.stem
+    """Return a file's name without its suffix and without the numbers of a split file; of a folder, its name."""
+    if path.is_dir():
+        return path.resolve().name
+    stem = Path(path.name.removesuffix(".index.json")).stem
+    match = SPLIT_NAME.fullmatch(stem)
+    return match["stem"] if match else stem
 
 
 def parts_of(path: Path) -> list[Path]:
-    """Return the file itself, or all parts of a split one, sorted."""
-    match = SPLIT_NAME.fullmatch(path.stem)
-    if match is None:
-        return [path]
-    name = re.compile(rf"{re.escape(match['stem'])}-\d{{5}}-of-{match['count']}{re.escape(path.suffix)}", re.DOTALL)
-    return sorted(part for part in path.parent.iterdir() if name.fullmatch(part.name))
+    """Return the file itself, or all files that make up the model: parts, shards, and what stands beside them."""
+    from modelc.formats import files_of
+
+    return files_of(path)
 
 
 def _no_such_file(path: Path, store: Store) -> NotFoundError:

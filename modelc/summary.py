@@ -40,13 +40,39 @@ class Summary:
     quantization: str  # the type of most parameters
     parameters: int  # logical elements of all tensors
     total_bytes: int  # size of all tensors in the source's own layout
-    file_bytes: int  # of the file, or of all parts of a split one
+    file_bytes: int  # of all files that make up the model
     tensors: tuple[TensorSummary, ...]  # sorted by name
     metadata: dict[str, JSON]
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as values of strict JSON: NaN and infinities become strings."""
         return {**asdict(self), "metadata": _strict(self.metadata)}
+
+
+@dataclass(frozen=True, slots=True)
+class QuantSize:
+    """What the tensors of a model would take in one type."""
+
+    dtype: str
+    bytes: int  # of the values alone, without the scales of int8 and int4
+    change_percent: float  # against what they take now
+
+
+def quant_sizes(summary: Summary) -> list[QuantSize]:
+    """Sizes of all tensors in fp32, fp16, int8, int4 (two in a byte) and q4_0 (18 bytes for 32, scale included).
+
+    They come from the numbers of elements alone, each tensor rounded up to whole bytes or blocks.
+    """
+    counts = [tensor.parameters for tensor in summary.tensors]
+    sizes = {
+        "fp32": sum(4 * n for n in counts),
+        "fp16": sum(2 * n for n in counts),
+        "int8": sum(counts),
+        "int4": sum(-(-n // 2) for n in counts),
+        "q4_0": sum(18 * -(-n // 32) for n in counts),
+    }
+    now = sum(tensor.bytes for tensor in summary.tensors)
+    return [QuantSize(name, size, 100 * (size - now) / now if now else 0.0) for name, size in sizes.items()]
 
 
 class _Described(Protocol):
@@ -60,16 +86,21 @@ class _Described(Protocol):
     def shape(self) -> tuple[int, ...]: ...
 
 
-def inspect(path: str | Path) -> Summary:
+def inspect(path: str | Path, format: str | None = None) -> Summary:
     """Summarise a model file of any format that modelc reads.
 
+    Args:
+        path: the file or folder.
+        format: its format; None to tell it from the file.
+
     Raises:
+        BadInputError: `format` is not a format.
         NotFoundError: no such file.
         BadFileError: the file is damaged, or of no known format.
         UnsupportedError: the format, its version or a tensor type is not supported.
     """
     path = Path(path)
-    format = formats.detect(path)
+    format = formats.detect(path, format)
     if format == "modelc":
         header = formats.modelc.read_header(path)
         return _summary(path, format, header, header.entries, header.compression)

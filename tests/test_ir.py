@@ -32,7 +32,7 @@ def part_of_a_block() -> Tensor:
 
 
 def test_a_sound_model_passes() -> None:
-    verify(model(tensor("a"), tensor("b", "q4_0", (2, 32)), tensor("c", "f64", ())))
+    verify(model(tensor("a"), tensor("b", "q4_0", (2, 32)), tensor("c", "f64", ()), tensor("d", shape=(0, 3))))
 
 
 def test_totals_count_elements_and_source_bytes() -> None:
@@ -59,7 +59,11 @@ BROKEN: dict[str, tuple[str, Callable[[], Model]]] = {
     "no order": ("tensors are not sorted", lambda: model(tensor("b"), tensor("a"))),
     "nameless tensor": ("a tensor has no proper name", lambda: model(tensor(""))),
     "own dtype": ("dtype is unknown: .*tensor 'a'", lambda: model(tensor(dtype=DType("f32", 1, 5, 0, "<f4")))),
-    "zero dimension": (r"wrong dimension: x.gguf, tensor 'a': got \[0, 3\]", lambda: model(tensor(shape=(0, 3)))),
+    "negative dimension": (
+        r"wrong dimension: x.gguf, tensor 'a': got \[-1, 3\]",
+        lambda: model(replace(tensor(), shape=(-1, 3))),
+    ),
+    "nine dimensions": ("wrong dimension: .*expected at most 8", lambda: model(tensor(shape=(1,) * 9))),
     "fractional dimension": (r"wrong dimension: .*2\.0", lambda: model(replace(tensor(), shape=(2.0, 3)))),
     "part of a block": (r"not whole blocks: .*q4_0 \[1, 33\]", lambda: model(part_of_a_block())),
     "blocks without rows": ("not whole blocks: ", lambda: model(replace(part_of_a_block(), shape=()))),
@@ -79,6 +83,12 @@ def test_each_broken_rule_is_one_clear_error(case: str) -> None:
         verify(make(), path="x.gguf")
     assert caught.value.path == "x.gguf"
     assert "expected" in str(caught.value)
+
+
+def test_the_empty_string_is_a_key_inside_metadata_and_not_of_it() -> None:
+    verify(model(metadata={"vocab": {"": 0}}))
+    with pytest.raises(BadFileError, match=r"metadata is not JSON: .*the key ''"):
+        verify(model(metadata={"": 0}))
 
 
 def test_shared_containers_are_walked_once_a_level() -> None:

@@ -50,17 +50,27 @@ def test_inspect_finds_the_same_in_the_source_and_the_packed_file(gguf: Path, tm
 
 
 def test_load_takes_names_and_weights_files(gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("modelc.runtime.load", lambda *arguments: calls.append(arguments))
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    monkeypatch.setattr("modelc.runtime.load", lambda path, **options: calls.append((path, options)))
     monkeypatch.setattr("modelc.resolve.cache_folder", lambda: tmp_path / "cache")
     modelc.pack(gguf)
     modelc.load("tiny", threads=2, kv="f32")
-    modelc.load(gguf, activations="int16", max_context=99)
+    modelc.load(gguf, activations="int16", max_context=99, anchor_tokens=4, kv_memory=5000, gamma=3)
     (packed,) = (tmp_path / "cache" / "packed").glob("*.modelc")
-    assert calls == [
-        (tmp_path / "store" / "tiny.modelc", 2, "int8", "f32", None, None),
-        (packed, None, "int16", None, 99, None),
-    ]
+    (first, defaults), (second, options) = calls
+    assert (first, second) == (tmp_path / "store" / "tiny.modelc", packed)
+    assert defaults == {
+        "threads": 2,
+        "activations": "int8",
+        "kv": "f32",
+        "max_context": None,
+        "anchor_tokens": 0,
+        "kv_memory": None,
+        "gamma": 0,
+        "progress": None,
+    }
+    asked = {"activations": "int16", "max_context": 99, "anchor_tokens": 4, "kv_memory": 5000, "gamma": 3}
+    assert options == {**defaults, **asked, "threads": None, "kv": None}
 
 
 def test_the_tokenizers_metadata_are_taken_from_a_file_also_under_their_old_key(gguf: Path) -> None:

@@ -1,13 +1,15 @@
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from modelc.errors import BadFileError, BadInputError, NotFoundError, UnsupportedError
-from modelc.formats import gguf, modelc
+from modelc.errors import BadFileError, BadInputError, NotFoundError
+from modelc.formats import gguf, modelc, open_model
 from modelc.layout import plain_bytes
 from modelc.packing import pack
 from tests.formats.gguf_builder import GGML_F32, Gguf, small_gguf
+from tests.formats.safetensors_builder import small_safetensors
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def test_name_and_architecture_can_be_given(source: Path, tmp_path: Path) -> Non
 
 def test_the_format_can_be_given(source: Path, tmp_path: Path) -> None:
     misnamed = source.rename(tmp_path / "tiny.bin")
-    with pytest.raises(UnsupportedError, match="PyTorch files cannot be read"):
+    with pytest.raises(BadFileError, match=r"not a PyTorch file: .*got a GGUF file, .*name the format with -f"):
         pack(misnamed, tmp_path / "out.modelc")
     assert pack(misnamed, tmp_path / "out.modelc", format="gguf").is_file()
 
@@ -113,3 +115,43 @@ def test_smollm2_keeps_every_bit(smollm2_gguf: Path, tmp_path: Path) -> None:
     before, after = gguf.read(smollm2_gguf), modelc.read(pack(smollm2_gguf, tmp_path / "out.modelc"))
     assert after.metadata == before.metadata
     assert all(np.array_equal(plain_bytes(t), before.tensors[name].stored) for name, t in after.tensors.items())
+
+
+HF = Path(__file__).parent / "data" / "hf"
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "llama-tiny-gqa-untied"])
+def test_a_folder_is_packed_with_its_names_and_metadata_unchanged(tmp_path: Path, name: str) -> None:
+    before = open_model(HF / name)
+    outputs = [pack(HF / name, tmp_path / f"{number}.modelc") for number in range(2)]
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    after = modelc.read(outputs[0])
+    assert (after.name, after.architecture, after.source_format) == (name, before.architecture, "safetensors")
+    assert after.metadata == before.metadata
+    assert after.metadata["config"] == json.loads((HF / name / "config.json").read_text())
+    assert [(t.name, t.dtype, t.shape) for t in after.tensors.values()] == [
+        (t.name, t.dtype, t.shape) for t in before.tensors.values()
+    ]
+    assert all(np.array_equal(plain_bytes(t), before.tensors[n].stored) for n, t in after.tensors.items())
+    assert {t.layout for t in after.tensors.values() if len(t.shape) == 2} == {"lanes"}
+
+
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_tensor_without_elements_survives_packing(tmp_path: Path, compress: bool) -> None:
+    source = tmp_path / "small.safetensors"
+    source.write_bytes(small_safetensors())
+    output = pack(source, tmp_path / "out.modelc", compress=compress)
+    modelc.verify(output)
+    tensor = modelc.read(output).tensors["none"]
+    assert (tensor.dtype.name, tensor.shape, tensor.layout, tensor.stored.nbytes) == ("i64", (0, 4), "plain", 0)
+
+
+def test_a_chat_template_beside_the_weights_survives_packing(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").write_bytes(small_safetensors())
+    (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {"": 0, "\ud800": 1}}}))
+    output = pack(tmp_path, tmp_path / "out.modelc")
+    metadata = modelc.read(output).metadata
+    assert metadata["chat_template"] == "{{ messages }}"
+    assert metadata["tokenizer"] == {"model": {"vocab": {"": 0, "\ud800": 1}}}
+    assert pack(output, tmp_path / "again.modelc").read_bytes() == output.read_bytes()

@@ -8,6 +8,7 @@ from modelc.formats.modelc import read_header
 from modelc.resolve import as_modelc, find_model, parts_of, stem_of
 from modelc.store import Store
 from tests.formats.gguf_builder import small_gguf
+from tests.formats.safetensors_builder import write_shards
 
 
 @pytest.fixture(autouse=True)
@@ -105,3 +106,22 @@ def test_all_parts_of_a_split_file_count(tmp_path: Path) -> None:
     assert parts_of(tmp_path / names[1]) == [tmp_path / name for name in names]
     assert stem_of(tmp_path / names[1]) == "a[1]"
     assert stem_of(tmp_path / "SmolLM2.Q4_1.gguf") == "SmolLM2.Q4_1"
+    assert stem_of(tmp_path / "model-00001-of-00002.safetensors") == "model"
+    assert stem_of(tmp_path / "model.safetensors.index.json") == "model"
+
+
+def test_a_folder_is_packed_under_its_name_and_again_when_a_file_of_it_changes(
+    tmp_path: Path, cache: Callable[[], list[str]]
+) -> None:
+    folder = tmp_path / "Tiny-0.5B"
+    folder.mkdir()
+    index = write_shards(folder)
+    assert stem_of(folder) == "Tiny-0.5B"
+    assert parts_of(folder) == [index, *sorted(folder.glob("*.safetensors"))]
+    before = as_modelc(folder)
+    assert read_header(before).name == "tiny-0.5b"
+    assert as_modelc(folder) == before
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    after = as_modelc(folder)
+    assert read_header(after).architecture == "llama"
+    assert cache() == [after.name] != [before.name]

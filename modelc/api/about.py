@@ -98,7 +98,7 @@ async def props(request: ApiRequest) -> ASGIApp:
         repetition_penalty=sampling.repetition_penalty,
         presence_penalty=sampling.presence_penalty,
         frequency_penalty=sampling.frequency_penalty,
-        gamma=0,
+        gamma=model.gamma,
     )
     answer = Props(model.name, model.architecture, model.total_params, model.total_bytes, model.chat_template, defaults)
     return json_answer(answer)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 from litestar.response.base import ASGIResponse
 
-from modelc.api.generation import LiveGeneration, cancelled_with_client
+from modelc.api.generation import LiveAnswer, cancelled_with_client
 from modelc.api.problems import error_answer, log_unforeseen
 
 if TYPE_CHECKING:
@@ -29,26 +29,23 @@ def json_answer(body: object, headers: Mapping[str, str] | None = None, status: 
 
 
 class EventStream:
-    """An ASGI application that sends events as they come and stops their generations when the client leaves.
+    """An ASGI application that sends events as they come and stops the generations when the client leaves.
 
     Args:
         events: Structs or dicts, sent as JSON, or bytes, sent as they are. An error among them is sent as an event
             with the usual error body, and ends the stream.
-        generations: What the events are made from.
-        headers: Further response headers.
+        answer: What the events are made from.
     """
 
-    def __init__(
-        self, events: AsyncIterator[object], generations: Sequence[LiveGeneration], headers: Mapping[str, str]
-    ) -> None:
+    def __init__(self, events: AsyncIterator[object], answer: LiveAnswer) -> None:
         self.events = events
-        self.generations = generations
-        self.headers = [(name.encode(), value.encode()) for name, value in headers.items()]
+        self.answer = answer
+        self.headers = [(name.encode(), value.encode()) for name, value in answer.headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the whole stream."""
         await send({"type": "http.response.start", "status": 200, "headers": STREAM_HEADERS + self.headers})
-        async with cancelled_with_client(receive, self.generations):
+        async with cancelled_with_client(receive, self.answer):
             try:
                 async for event in self.events:
                     await _send_event(send, event)

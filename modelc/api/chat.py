@@ -11,7 +11,7 @@ from litestar.types import ASGIApp
 
 from modelc.api.answers import EventStream, json_answer
 from modelc.api.fields import SamplingFields
-from modelc.api.generation import LiveGeneration, texts_of
+from modelc.api.generation import LiveAnswer, whole
 from modelc.api.prompts import ChatFields, start_chat, start_prompts
 from modelc.api.request import ApiRequest
 
@@ -54,28 +54,29 @@ async def chat(request: ApiRequest) -> ASGIApp:
 
     The header `x-modelc-seed` tells the seed used.
     """
-    generation = await start_chat(request, await request.decode(ChatFields))
-    (text,) = await texts_of(request.receive, [generation])
-    return json_answer(ChatAnswer(ChatMessage(content=text)), generation.headers)
+    answer = await start_chat(request, await request.decode(ChatFields))
+    (choice,) = await whole(request.receive, answer)
+    return json_answer(ChatAnswer(ChatMessage(content=choice.text)), answer.headers)
 
 
 @post("/chat/stream", status_code=200, opt={"body": ChatFields, "event": ChatEvent})
 async def chat_stream(request: ApiRequest) -> ASGIApp:
     """Continue a conversation, a token at a time, as server-sent events."""
-    generation = await start_chat(request, await request.decode(ChatFields))
-    return EventStream(_events(generation), [generation], generation.headers)
+    answer = await start_chat(request, await request.decode(ChatFields))
+    return EventStream(_events(answer), answer)
 
 
 @post("/complete", status_code=200, opt={"body": CompleteFields, "answer": CompleteAnswer})
 async def complete(request: ApiRequest) -> ASGIApp:
     """Continue a text; special tokens written in it are recognised."""
     fields = await request.decode(CompleteFields)
-    generations = await start_prompts(request, fields.prompt, fields)
-    (text,) = await texts_of(request.receive, generations)
-    return json_answer(CompleteAnswer(text), generations[0].headers)
+    answer = await start_prompts(request, fields.prompt, fields)
+    (choice,) = await whole(request.receive, answer)
+    return json_answer(CompleteAnswer(choice.text), answer.headers)
 
 
-async def _events(generation: LiveGeneration) -> AsyncIterator[object]:
-    async for piece in generation:
-        yield ChatEvent(piece, done=False)
+async def _events(answer: LiveAnswer) -> AsyncIterator[object]:
+    async for _, chunk in answer:
+        if chunk.text:
+            yield ChatEvent(chunk.text, done=False)
     yield ChatEvent("", done=True)

@@ -12,8 +12,16 @@ from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from modelc.api.answers import DONE, EventStream, json_answer
-from modelc.api.generation import LiveGeneration, texts_of
-from modelc.api.openai_shapes import SYSTEM_FINGERPRINT, StreamOptions, Usage, new_id, usage_of
+from modelc.api.generation import LiveAnswer, whole
+from modelc.api.openai_shapes import (
+    SYSTEM_FINGERPRINT,
+    ChoiceCount,
+    StreamOptions,
+    Usage,
+    n_choices,
+    new_id,
+    usage_of,
+)
 from modelc.api.prompts import ChatFields, start_chat
 from modelc.api.request import ApiRequest
 
@@ -24,6 +32,7 @@ class ChatCompletionFields(ChatFields, kw_only=True):
     model: str | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
+    n: ChoiceCount | None = None
     user: str | None = None
 
 
@@ -34,17 +43,17 @@ class AnswerMessage(msgspec.Struct, kw_only=True):
     content: str
 
 
-class Choice(msgspec.Struct, kw_only=True):
+class MessageChoice(msgspec.Struct, kw_only=True):
     """One answer."""
 
-    index: int = 0
+    index: int
     message: AnswerMessage
     logprobs: None = None
     finish_reason: str
 
 
 class ChatCompletion(msgspec.Struct, kw_only=True):
-    """A whole answer; `seed` is the one used."""
+    """A whole answer; `seed` is the first choice's, the next ones have the next seeds."""
 
     id: str
     object: Literal["chat.completion"] = "chat.completion"
@@ -52,7 +61,7 @@ class ChatCompletion(msgspec.Struct, kw_only=True):
     model: str
     system_fingerprint: str = SYSTEM_FINGERPRINT
     seed: int
-    choices: list[Choice]
+    choices: list[MessageChoice]
     usage: Usage
 
 
@@ -66,7 +75,7 @@ class Delta(msgspec.Struct, kw_only=True, omit_defaults=True):
 class ChunkChoice(msgspec.Struct, kw_only=True):
     """One answer's part of a chunk."""
 
-    index: int = 0
+    index: int
     delta: Delta
     logprobs: None = None
     finish_reason: str | None = None
@@ -96,35 +105,41 @@ async def chat_completions(request: ApiRequest) -> ASGIApp:
     With `stream`, server-sent events of chunks and then `[DONE]`. `model` may be any name: the loaded model answers.
     """
     fields = await request.decode(ChatCompletionFields)
-    generation = await start_chat(request, fields)
+    answer = await start_chat(request, fields, n_choices(fields.n))
     id_, created, name = new_id("chatcmpl"), int(time.time()), request.model.name
     if fields.stream:
         with_usage = bool(fields.stream_options and fields.stream_options.include_usage)
         blank = ChatCompletionChunk(
-            id=id_, created=created, model=name, seed=generation.seed, choices=[], usage=None if with_usage else UNSET
+            id=id_, created=created, model=name, seed=answer.seed, choices=[], usage=None if with_usage else UNSET
         )
-        return EventStream(_events(generation, blank, with_usage), [generation], generation.headers)
-    (text,) = await texts_of(request.receive, [generation])
-    answer = ChatCompletion(
+        return EventStream(_events(answer, blank, with_usage), answer)
+    choices = await whole(request.receive, answer)
+    completion = ChatCompletion(
         id=id_,
         created=created,
         model=name,
-        seed=generation.seed,
-        choices=[Choice(message=AnswerMessage(content=text), finish_reason=generation.finish_reason)],
-        usage=usage_of([generation]),
+        seed=answer.seed,
+        choices=[
+            MessageChoice(index=i, message=AnswerMessage(content=choice.text), finish_reason=choice.finish_reason)
+            for i, choice in enumerate(choices)
+        ],
+        usage=usage_of(answer),
     )
-    return json_answer(answer, generation.headers)
+    return json_answer(completion, answer.headers)
 
 
-async def _events(generation: LiveGeneration, blank: ChatCompletionChunk, with_usage: bool) -> AsyncIterator[object]:
-    def chunk(delta: Delta, finish_reason: str | None = None) -> ChatCompletionChunk:
-        choices = [ChunkChoice(delta=delta, finish_reason=finish_reason)]
+async def _events(answer: LiveAnswer, blank: ChatCompletionChunk, with_usage: bool) -> AsyncIterator[object]:
+    def event(index: int, delta: Delta, finish_reason: str | None = None) -> ChatCompletionChunk:
+        choices = [ChunkChoice(index=index, delta=delta, finish_reason=finish_reason)]
         return msgspec.structs.replace(blank, choices=choices)
 
-    yield chunk(Delta(role="assistant", content=""))
-    async for piece in generation:
-        yield chunk(Delta(content=piece))
-    yield chunk(Delta(), generation.finish_reason)
+    for index in range(len(answer.generations)):
+        yield event(index, Delta(role="assistant", content=""))
+    async for index, chunk in answer:
+        if chunk.text:
+            yield event(index, Delta(content=chunk.text))
+        if chunk.finish_reason is not None:
+            yield event(index, Delta(), chunk.finish_reason)
     if with_usage:
-        yield msgspec.structs.replace(blank, usage=usage_of([generation]))
+        yield msgspec.structs.replace(blank, usage=usage_of(answer))
     yield DONE

@@ -45,8 +45,6 @@ NOT_YET: Mapping[str, frozenset[str]] = {
     "tool_choice": frozenset({"null", '"none"', '"auto"'}),
     "logprobs": frozenset({"null", "false"}),
     "top_logprobs": frozenset({"null", "0"}),
-    "n": frozenset({"null", "1"}),
-    "best_of": frozenset({"null", "1"}),
     "echo": frozenset({"null", "false"}),
     "suffix": frozenset({"null", '""'}),
     "typical_p": frozenset({"null", "0", "0.0", "1", "1.0"}),

@@ -1,137 +1,180 @@
-"""A generation as the event loop sees it: the engine's thread puts chunks in, a request takes text out."""
+"""An answer as the event loop sees it: the engine's thread puts chunks in, a request takes them out."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from modelc.api.problems import ContextLengthError
+from modelc.api.problems import ClientGoneError, ContextLengthError
 from modelc.errors import BadInputError, BusyError, ModelcError
 
 if TYPE_CHECKING:
     from litestar.types import Receive
 
     from modelc.api.state import ServerState
-    from modelc.runtime import Chunk, Sampling
+    from modelc.runtime import Chunk, Generation, LanguageModel, Sampling
+
+N_SEEDS = 1 << 63  # behind the last one comes 0
+MAX_UNREAD = 1 << 16  # chunks that wait for a client that stopped reading; then its generations stop
 
 
-class LiveGeneration:
-    """One submitted generation; iterate it once for its pieces of text.
+class LiveAnswer:
+    """The generations of one request, side by side: `n` choices of each prompt. Iterate it once.
+
+    Attributes:
+        generations: All of them, prompt by prompt, the choices of one prompt together.
 
     Args:
         server: Whose model generates.
-        prompt_ids: Tokens of the prompt.
-        sampling: How tokens are chosen.
-        param: The request's field that the prompt came from, for errors.
-
-    Raises:
-        BadInputError: The prompt is empty, or names tokens that do not exist.
-        ContextLengthError: The prompt leaves no place in the context.
+        n: Choices of each prompt.
     """
 
-    def __init__(self, server: ServerState, prompt_ids: Sequence[int], sampling: Sampling, param: str) -> None:
-        model = server.model
-        if not prompt_ids:
-            raise BadInputError("the prompt has no tokens", param=param)
-        if len(prompt_ids) >= model.n_ctx:  # the answer needs a place too
-            got, expected = f"{len(prompt_ids)} tokens", f"fewer than the {model.n_ctx} tokens of the model's context"
-            raise ContextLengthError("the prompt is too long", param=param, got=got, expected=expected)
-        if not 0 <= min(prompt_ids) <= max(prompt_ids) < model.vocab_size:
-            raise BadInputError("no such token", param=param, expected=f"0 to {model.vocab_size - 1}")
-        self.finish_reason = ""
+    def __init__(self, server: ServerState, n: int = 1) -> None:
+        self.generations: list[Generation] = []
+        self._n = n
+        self._cancelled = False
+        self._model = server.model
         self._metrics = server.metrics
-        self._submitted_s = time.perf_counter()
-        self._chunks: asyncio.Queue[Chunk] = asyncio.Queue()  # never more than max_tokens + 1 chunks
-        loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
+        self._chunks: asyncio.Queue[tuple[int, Chunk]] = asyncio.Queue()
 
-        def sink(chunk: Chunk) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
-                loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
+    def submit(self, prompts: Mapping[str, Sequence[int]], sampling: Sampling) -> None:
+        """Start everything; choice i of each prompt draws from seed + i. Any thread may call this, once.
 
-        self._generation = model.submit(prompt_ids, sampling, sink)
+        Args:
+            prompts: Tokens of each prompt, by the request's field that it came from.
+            sampling: How tokens are chosen.
 
-    @property
-    def prompt_tokens(self) -> int:
-        """Tokens of the prompt."""
-        return self._generation.prompt_tokens
-
-    @property
-    def cached_tokens(self) -> int:
-        """Tokens of the prompt whose state was still known."""
-        return self._generation.cached_tokens
-
-    @property
-    def completion_tokens(self) -> int:
-        """Tokens generated so far."""
-        return self._generation.completion_tokens
+        Raises:
+            BadInputError: A prompt is empty, or names tokens that do not exist; nothing was started.
+            ContextLengthError: A prompt leaves no place in the context; nothing was started.
+        """
+        for param, prompt_ids in prompts.items():
+            _check_prompt(self._model, prompt_ids, param)
+        for prompt_ids in prompts.values():
+            for i in range(self._n):
+                if self.generations:  # the first one chose a seed where the request gave none
+                    sampling = dataclasses.replace(sampling, seed=(self.seed + i) % N_SEEDS)
+                sink = partial(self._take, len(self.generations))
+                self.generations.append(self._model.submit(prompt_ids, sampling, sink))
 
     @property
     def seed(self) -> int:
-        """The seed in use, also where the request gave none."""
-        return self._generation.seed
+        """The seed of each prompt's first choice, also where the request gave none."""
+        return self.generations[0].seed
+
+    @property
+    def prompts(self) -> list[Generation]:
+        """The first generation of each prompt: what there is to tell about the prompt."""
+        return self.generations[:: self._n]
 
     @property
     def headers(self) -> dict[str, str]:
-        """Response headers for an answer made from this generation."""
+        """Response headers."""
         return {"x-modelc-seed": str(self.seed)}
 
     def cancel(self) -> None:
-        """Stop at the next token; without effect on a generation that has ended."""
-        self._generation.cancel()
+        """Stop everything at the next token; without effect on generations that have ended."""
+        self._cancelled = True
+        for generation in self.generations:
+            generation.cancel()
 
-    async def __aiter__(self) -> AsyncIterator[str]:
-        """Yield the text as it comes; afterwards `finish_reason` is `stop` or `length`.
+    async def __aiter__(self) -> AsyncIterator[tuple[int, Chunk]]:
+        """Yield chunks as they come, with the index of their generation; each one's last chunk has a finish reason.
 
         Raises:
-            ModelcError: The generation failed or was cancelled.
+            ModelcError: A generation failed or was cancelled.
         """
-        reason = None
-        while reason is None:
-            chunk = await self._chunks.get()
-            reason = chunk.finish_reason
-            if chunk.text:
-                yield chunk.text
-        self._metrics.durations.observe(time.perf_counter() - self._submitted_s)
-        self._metrics.tokens.inc(self.completion_tokens)
-        if reason == "error":
-            raise self._generation.error or ModelcError("the generation failed")
-        if reason == "cancelled":
-            raise BusyError("the generation was cancelled")
-        self.finish_reason = reason
+        left = len(self.generations)
+        while left:
+            index, chunk = await self._chunks.get()
+            self._metrics.tokens.inc(len(chunk.token_ids))
+            if chunk.finish_reason is not None:
+                self._note_end(self.generations[index], chunk.finish_reason)
+                left -= 1
+            yield index, chunk
 
-    async def text(self) -> str:
-        """Return the whole text when it is there; errors as when iterated."""
-        return "".join([piece async for piece in self])
+    def _take(self, index: int, chunk: Chunk) -> None:
+        """Hand a chunk from the engine's thread to the event loop."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+            self._loop.call_soon_threadsafe(self._chunks.put_nowait, (index, chunk))
+        if self._chunks.qsize() > MAX_UNREAD:
+            self.cancel()
+
+    def _note_end(self, generation: Generation, reason: str) -> None:
+        self._metrics.durations.observe(time.perf_counter() - generation.submitted_s)
+        if generation.started_s is not None:
+            self._metrics.queue_times.observe(generation.started_s - generation.submitted_s)
+        if reason == "error":
+            raise generation.error or ModelcError("the generation failed")
+        if reason == "cancelled" and self._cancelled:
+            raise ClientGoneError("the client went away or stopped reading")
+        if reason == "cancelled":
+            raise BusyError("the generation was cancelled", hint="try again later")
+
+
+@dataclass(slots=True)
+class Choice:
+    """A generation that has ended.
+
+    Attributes:
+        text: All of it.
+        finish_reason: `stop` or `length`.
+        logprobs: Of its tokens, where they were asked for.
+    """
+
+    text: str
+    finish_reason: str
+    logprobs: list[float]
+
+
+async def whole(receive: Receive, answer: LiveAnswer) -> list[Choice]:
+    """Wait for all generations, which stop when the client goes away; errors as when `answer` is iterated.
+
+    Args:
+        receive: The request's ASGI channel, the body already read.
+        answer: What runs for this client.
+    """
+    chunks: list[list[Chunk]] = [[] for _ in answer.generations]
+    async with cancelled_with_client(receive, answer):
+        async for index, chunk in answer:
+            chunks[index].append(chunk)
+    return [
+        Choice("".join(c.text for c in each), each[-1].finish_reason or "", [p for c in each for p in c.logprobs])
+        for each in chunks
+    ]
 
 
 @contextlib.asynccontextmanager
-async def cancelled_with_client(receive: Receive, generations: Sequence[LiveGeneration]) -> AsyncIterator[None]:
+async def cancelled_with_client(receive: Receive, answer: LiveAnswer) -> AsyncIterator[None]:
     """Stop the generations when the client goes away, and in any case when the block is left.
 
     Args:
         receive: The request's ASGI channel, the body already read.
-        generations: What runs for this client.
+        answer: What runs for this client.
     """
-
-    def cancel_all() -> None:
-        for generation in generations:
-            generation.cancel()
-
-    watcher = asyncio.create_task(_when_gone(receive, cancel_all))
+    watcher = asyncio.create_task(_when_gone(receive, answer.cancel))
     try:
         yield
     finally:
         watcher.cancel()
-        cancel_all()
+        answer.cancel()
 
 
-async def texts_of(receive: Receive, generations: Sequence[LiveGeneration]) -> list[str]:
-    """Return the whole texts of generations that run side by side; they stop when the client goes away."""
-    async with cancelled_with_client(receive, generations):
-        return [await generation.text() for generation in generations]
+def _check_prompt(model: LanguageModel, prompt_ids: Sequence[int], param: str) -> None:
+    if not prompt_ids:
+        raise BadInputError("the prompt has no tokens", param=param)
+    if len(prompt_ids) >= model.n_ctx:  # the answer needs a place too
+        got, expected = f"{len(prompt_ids)} tokens", f"fewer than the {model.n_ctx} tokens of the model's context"
+        raise ContextLengthError("the prompt is too long", param=param, got=got, expected=expected)
+    if not 0 <= min(prompt_ids) <= max(prompt_ids) < model.vocab_size:
+        raise BadInputError("no such token", param=param, expected=f"0 to {model.vocab_size - 1}")
 
 
 async def _when_gone(receive: Receive, then: Callable[[], None]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
-from modelc.api.generation import LiveGeneration
+from modelc.api.generation import LiveAnswer
 from modelc.version import __version__
 
 SYSTEM_FINGERPRINT = f"modelc-{__version__}"
+MAX_CHOICES = 20
+ChoiceCount = Annotated[int, Meta(description=f"choices for each prompt, 1 to {MAX_CHOICES}; others are clamped")]
 
 
 class StreamOptions(msgspec.Struct):
@@ -34,11 +37,16 @@ class Usage(msgspec.Struct):
     prompt_tokens_details: PromptTokensDetails
 
 
-def usage_of(generations: Sequence[LiveGeneration]) -> Usage:
-    """Sum the usage of an answer's generations."""
-    prompt_tokens = sum(generation.prompt_tokens for generation in generations)
-    completion_tokens = sum(generation.completion_tokens for generation in generations)
-    cached_tokens = sum(generation.cached_tokens for generation in generations)
+def n_choices(asked: int | None) -> int:
+    """Return the number of choices that a request asks for, within what is allowed."""
+    return 1 if asked is None else min(max(asked, 1), MAX_CHOICES)
+
+
+def usage_of(answer: LiveAnswer) -> Usage:
+    """Sum what an answer's generations read and wrote; a prompt counts once, however many choices it has."""
+    prompt_tokens = sum(generation.prompt_tokens for generation in answer.prompts)
+    cached_tokens = sum(generation.cached_tokens for generation in answer.prompts)
+    completion_tokens = sum(generation.completion_tokens for generation in answer.generations)
     total_tokens = prompt_tokens + completion_tokens
     return Usage(prompt_tokens, completion_tokens, total_tokens, PromptTokensDetails(cached_tokens))
 

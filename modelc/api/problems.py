@@ -27,6 +27,10 @@ class ContextLengthError(BadInputError):
     """The prompt has more tokens than the model's context."""
 
 
+class ClientGoneError(ModelcError):
+    """The client went away, or stopped reading; nobody sees this but the log and the metrics."""
+
+
 class RateLimitError(BusyError):
     """The client sent more requests than it may; `retry_after_s` says when the next one is taken."""
 
@@ -67,6 +71,7 @@ KINDS: dict[type[Exception], Kind] = {
     BadInputError: Kind(400, "invalid_request_error"),
     UnsupportedError: Kind(400, "invalid_request_error", "unsupported"),
     RateLimitError: Kind(429, "rate_limit_error", "rate_limit_exceeded"),
+    ClientGoneError: Kind(499, "invalid_request_error", "client_gone"),
     BusyError: Kind(503, "server_error", "busy"),
     Exception: Kind(500, "server_error"),
 }

@@ -7,7 +7,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from modelc.api.fields import SamplingFields, sampling_of
-from modelc.api.generation import LiveGeneration
+from modelc.api.generation import LiveAnswer
 from modelc.api.messages import Messages, template_messages
 from modelc.api.request import ApiRequest
 from modelc.errors import BadInputError
@@ -25,8 +25,8 @@ class ChatFields(SamplingFields, kw_only=True):
     messages: Messages
 
 
-async def start_chat(request: ApiRequest, fields: ChatFields) -> LiveGeneration:
-    """Start the assistant's next message.
+async def start_chat(request: ApiRequest, fields: ChatFields, n: int = 1) -> LiveAnswer:
+    """Start the assistant's next message, `n` times.
 
     Raises:
         BadInputError: Messages that the model's template refuses, or that do not fit the context.
@@ -34,35 +34,33 @@ async def start_chat(request: ApiRequest, fields: ChatFields) -> LiveGeneration:
     model = request.model
     sampling = sampling_of(fields, request.server.options.defaults, model.vocab_size)
     messages = template_messages(fields.messages)
-    prompt_ids = await asyncio.to_thread(model.chat_prompt_ids, messages)
-    return LiveGeneration(request.server, prompt_ids, sampling, "messages")
+    answer = LiveAnswer(request.server, n)
+    await asyncio.to_thread(lambda: answer.submit({"messages": model.chat_prompt_ids(messages)}, sampling))
+    return answer
 
 
-async def start_prompts(request: ApiRequest, prompt: Prompt, fields: SamplingFields) -> list[LiveGeneration]:
-    """Start a continuation of each prompt, all with the same seed.
+async def start_prompts(
+    request: ApiRequest, prompt: Prompt, fields: SamplingFields, n: int = 1, logprobs: bool = False
+) -> LiveAnswer:
+    """Start `n` continuations of each prompt, the same seeds for each.
 
     Args:
         request: The request, for the model and the server's defaults.
         prompt: A text, token ids, or a list of texts or of lists of ids.
         fields: How tokens are chosen.
+        n: Continuations of each prompt.
+        logprobs: Whether the tokens' log-probabilities are wanted.
 
     Raises:
         BadInputError: No prompt, a mixed list, too many, or one that does not fit the context.
     """
     model = request.model
     sampling = sampling_of(fields, request.server.options.defaults, model.vocab_size)
+    sampling = dataclasses.replace(sampling, logprobs=logprobs)
     prompts = _split(prompt)
-    generations: list[LiveGeneration] = []
-    try:
-        for i, prompt_ids in enumerate(await asyncio.to_thread(_tokenize_all, model, prompts)):
-            param = "prompt" if len(prompts) == 1 else f"prompt[{i}]"
-            generations.append(LiveGeneration(request.server, prompt_ids, sampling, param))
-            sampling = dataclasses.replace(sampling, seed=generations[0].seed)
-    except Exception:
-        for generation in generations:
-            generation.cancel()
-        raise
-    return generations
+    answer = LiveAnswer(request.server, n)
+    await asyncio.to_thread(lambda: answer.submit(_tokenize_all(model, prompts), sampling))
+    return answer
 
 
 def _split(prompt: Prompt) -> list[str | list[int]]:
@@ -80,8 +78,10 @@ def _split(prompt: Prompt) -> list[str | list[int]]:
     return prompts
 
 
-def _tokenize_all(model: LanguageModel, prompts: list[str | list[int]]) -> list[list[int]]:
-    return [_prompt_ids(model, prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
+def _tokenize_all(model: LanguageModel, prompts: list[str | list[int]]) -> dict[str, list[int]]:
+    params = ["prompt"] if len(prompts) == 1 else [f"prompt[{i}]" for i in range(len(prompts))]
+    ids = [_prompt_ids(model, prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
+    return dict(zip(params, ids, strict=True))
 
 
 def _prompt_ids(model: LanguageModel, text: str) -> list[int]:

@@ -25,7 +25,7 @@ class ServerState:
         self.options = options
         self.loaded_model = model
         self.started_s = int(time.time())
-        self.metrics = Metrics()
+        self.metrics = Metrics(lambda: None if self.loaded_model is None else self.loaded_model.counters)
 
     @property
     def model(self) -> LanguageModel:

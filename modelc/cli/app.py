@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError
 
-from modelc.cli import inspect, list, pack, rm, run, verify, version
+from modelc.cli import export, inspect, list, pack, rm, run, verify, version
 from modelc.cli.text import printable
 from modelc.errors import BadInputError, ModelcError
 from modelc.version import version_line
@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[Callable[..., int | None], str]] = {
     "list": (list.list_models, list.EXAMPLES),
     "inspect": (inspect.inspect, inspect.EXAMPLES),
     "verify": (verify.verify, verify.EXAMPLES),
+    "export": (export.export, export.EXAMPLES),
     "rm": (rm.rm, rm.EXAMPLES),
     "version": (version.version, version.EXAMPLES),
 }

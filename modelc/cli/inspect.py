@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,40 +11,66 @@ from cyclopts import Parameter
 
 from modelc.cli.options import JsonFlag, StoreOption, open_store
 from modelc.cli.text import GAP, bytes_text, count_text, printable, shortened, table, terminal_width
-from modelc.errors import NotFoundError, did_you_mean
+from modelc.errors import BadInputError, NotFoundError, did_you_mean
 from modelc.resolve import find_model
 
 if TYPE_CHECKING:
-    from modelc.summary import Summary
+    from modelc.summary import QuantSize, Summary
 
 EXAMPLES = """Examples:
   modelc inspect SmolLM2-135M-Instruct.Q4_1.gguf
   modelc inspect smollm2 --tensors 'blk.0.*'
-  modelc inspect smollm2 --json | jq .parameters"""
+  modelc inspect smollm2 --json | jq .parameters
+  modelc inspect smollm2 --quant-sizes
+  modelc inspect smollm2 --readme > README.md"""
 SHOWN_ITEMS = 4  # of a list in the metadata
 SHOWN_CHARS = 160  # of a metadata line where standard output is not a terminal
 
 
 def inspect(
-    path: Annotated[str, Parameter(help="A model file, or a name in the store.")],
+    path: Annotated[str, Parameter(help="A model file or folder, or a name in the store.")],
     /,
     *,
     tensors: Annotated[str | None, Parameter(help="Only tensors whose names match this pattern (* ? []).")] = None,
+    quant_sizes: Annotated[
+        bool, Parameter(negative="", help="Instead: what the tensors would take as fp32, fp16, int8, int4 and q4_0.")
+    ] = False,
+    readme: Annotated[bool, Parameter(negative="", help="Instead: a model card in Markdown.")] = False,
+    format: Annotated[
+        str | None, Parameter(name=["--format", "-f"], help="The file's format, where nothing else tells it.")
+    ] = None,
     json_: JsonFlag = False,
     store: StoreOption = None,
 ) -> None:
     """Show what is in a model file: name, architecture, sizes, tensors, metadata."""
+    if readme and (quant_sizes or json_):
+        raise BadInputError("a model card cannot be combined", param="--readme", got="--quant-sizes or --json")
     found = find_model(path, open_store(store))
     from modelc import summary
 
-    model = summary.inspect(found)
+    model = summary.inspect(found, format)
     if tensors is not None:
         matching = tuple(tensor for tensor in model.tensors if fnmatchcase(tensor.name, tensors))
         if not matching:
             hint = did_you_mean(tensors, [tensor.name for tensor in model.tensors])
             raise NotFoundError("no tensor matches", path=path, got=repr(tensors), hint=hint)
         model = replace(model, tensors=matching)
-    print(json.dumps(model.to_json(), allow_nan=False) if json_ else _text(model))
+    if readme:
+        from modelc.model_card import model_card
+
+        print(model_card(model), end="")
+    elif quant_sizes:
+        sizes = summary.quant_sizes(model)
+        print(json.dumps([asdict(size) for size in sizes]) if json_ else _sizes_text(model, sizes))
+    else:
+        print(json.dumps(model.to_json(), allow_nan=False) if json_ else _text(model))
+
+
+def _sizes_text(model: Summary, sizes: list[QuantSize]) -> str:
+    now = sum(tensor.bytes for tensor in model.tensors)
+    rows = [["now", f"{now / 1e6:.2f}", ""]]
+    rows += [[size.dtype, f"{size.bytes / 1e6:.2f}", f"{size.change_percent:+.1f}"] for size in sizes]
+    return table(["TYPE", "MB", "CHANGE%"], rows, right="MB CHANGE%")
 
 
 def _text(model: Summary) -> str:

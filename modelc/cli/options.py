@@ -1,15 +1,30 @@
 """Options that several commands take."""
 
+import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from modelc.errors import BadInputError
 from modelc.settings import Settings, load_settings, store_folder
 from modelc.store import Store
 
 StoreOption = Annotated[Path | None, Parameter(help="Folder of the store, instead of the configured one.")]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON for programs.")]
+UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
 
 
 def open_store(folder: Path | None, settings: Settings | None = None) -> Store:
@@ -17,3 +32,21 @@ def open_store(folder: Path | None, settings: Settings | None = None) -> Store:
     if folder is not None:
         return Store(folder)
     return Store(store_folder(load_settings() if settings is None else settings))
+
+
+def parse_size(text: str, param: str) -> int:
+    """Return the bytes of a size like `2GiB`, `1.5GB`, `800 MB` or `65536`; upper and lower case are equal.
+
+    Args:
+        text: the size.
+        param: the option it was given to, for errors.
+
+    Raises:
+        BadInputError: not a size, or none at all.
+    """
+    found = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([a-z]*)", text.strip().lower())
+    n_bytes = int(Decimal(found[1]) * UNITS.get(found[2], 0)) if found is not None else 0
+    if n_bytes == 0:
+        expected = "one like 2GiB, 500MB, or a number of bytes"
+        raise BadInputError("not a size", param=param, got=repr(text), expected=expected)
+    return n_bytes

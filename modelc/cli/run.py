@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from modelc.cli.options import StoreOption, open_store
+from modelc.cli.options import StoreOption, open_store, parse_size
 from modelc.cli.progress import ProgressBar
 from modelc.errors import BadInputError, NotFoundError
 from modelc.resolve import as_modelc, find_model
@@ -25,6 +25,7 @@ EXAMPLES = """Examples:
   modelc run smollm2:2 --port 9000 --threads 4
   modelc run ./SmolLM2-135M-Instruct.Q4_1.gguf --listen [::1]:8080
   MODELC_API_KEY=secret modelc run --bind 0.0.0.0
+  modelc run smollm2 --max-context 2048 --kv-memory 1GiB --gamma 8
 
 Ask it:
   curl http://127.0.0.1:8080/v1/chat/completions \\
@@ -89,9 +90,29 @@ def run(
     ] = None,
     max_context: Annotated[
         int | None,
-        Parameter(help="Most tokens of context. [default: what the model was trained for]", validator=AT_LEAST_ONE),
+        Parameter(
+            help="Most tokens of context. A full context then loses its oldest tokens and the answer goes on; "
+            "without it, the answer ends at the context the model was trained for.",
+            validator=Number(gte=2),
+        ),
     ] = None,
+    anchor_tokens: Annotated[
+        int,
+        Parameter(help="With --max-context: so many tokens at the front are never dropped.", validator=Number(gte=0)),
+    ] = 0,
     kv: Annotated[Literal["f16", "f32"] | None, Parameter(help="Type of the K/V cache. [default: f16]")] = None,
+    kv_memory: Annotated[
+        str | None,
+        Parameter(help="Memory for the K/V cache, like 2GiB or 500MB. [default: at most a quarter of all memory]"),
+    ] = None,
+    gamma: Annotated[
+        int,
+        Parameter(
+            help="Tokens that speculation proposes for one pass, 0 to 32; answers stay the same. [default: 0, off]",
+            validator=Number(gte=0, lte=32),
+            show_default=False,
+        ),
+    ] = 0,
     activations: Annotated[
         Literal["int8", "int16"], Parameter(help="Precision beside quantized weights: int16 is exacter, slower.")
     ] = "int8",
@@ -104,6 +125,7 @@ def run(
     path = find_model(model, found) if model is not None else _default_model(found, settings)
     if api_key == "":
         raise BadInputError("the API key is empty", param="--api-key", hint="leave it out to ask clients for none")
+    kv_bytes = None if kv_memory is None else parse_size(kv_memory, "--kv-memory")
     from modelc.api.address import parse_listen
     from modelc.api.options import ServeOptions
     from modelc.api.server import serve
@@ -130,10 +152,13 @@ def run(
         with ProgressBar(str) as bar:
             served = runtime.load(
                 packed,
-                threads or settings.threads,
-                activations,
-                kv,
-                max_context,
+                threads=threads or settings.threads,
+                activations=activations,
+                kv=kv,
+                max_context=max_context,
+                anchor_tokens=anchor_tokens,
+                kv_memory=kv_bytes,
+                gamma=gamma,
                 progress=lambda done, total, _: bar(done, total, "compiling kernels, once for this machine"),
             )
         if profile:

@@ -51,6 +51,14 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def exists(path: Path) -> bool:
+    """Whether something is at `path`; False where the system does not tell."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
 def names_in(folder: Path) -> list[str]:
     """The names in a folder; none where the system does not tell."""
     try:

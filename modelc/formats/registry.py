@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from mmap import mmap
 from os import PathLike
 from pathlib import Path
 
-from modelc.errors import BadFileError, BadInputError, UnsupportedError, did_you_mean
-from modelc.formats import gguf, modelc
-from modelc.formats.mapping import is_folder, map_file, names_in
+from modelc.errors import BadFileError, BadInputError, ModelcError, did_you_mean
+from modelc.formats import gguf, json_text, modelc, onnx_weights, pytorch, safetensors
+from modelc.formats.checkpoint import INDEX_SUFFIX
+from modelc.formats.folder import weights_in
+from modelc.formats.mapping import is_folder, map_file
+from modelc.formats.safetensors_header import LENGTH_BYTES, looks_like_header
 from modelc.formats.signature import GGUF_MAGIC, HEAD_BYTES, MODELC_MAGIC, ZIP_MAGIC, looks_like
 from modelc.ir import Model
 
 SNIFFED_BYTES = 64 << 20  # a larger file is not searched for a Safetensors header
-FOLDER_MARKS = frozenset({"model.safetensors", "model.safetensors.index.json"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +28,20 @@ class Format:
         title: Its name in messages.
         suffixes: File name endings that stand for it.
         holds: Whether a file's content is of this format; asked where the name says nothing.
-        read: The reader; None for a format that is recognised and not read.
+        read: The reader.
     """
 
     title: str
     suffixes: tuple[str, ...]
     holds: Callable[[mmap], bool]
-    read: Callable[[str | PathLike[str]], Model] | None
+    read: Callable[[str | PathLike[str]], Model]
 
 
 def detect(path: str | PathLike[str], format: str | None = None) -> str:
     """Tells the format of a file: from its name, then from its content.
 
     Args:
-        path: A weights file.
+        path: A weights file, or a folder with one.
         format: The answer, where the user gives it.
 
     Returns:
@@ -51,32 +52,14 @@ def detect(path: str | PathLike[str], format: str | None = None) -> str:
         BadInputError: `format` is not a format.
         BadFileError: Neither name nor content tell.
     """
-    path = Path(path)
-    if format is not None:
-        if format not in FORMATS:
-            hint = did_you_mean(format, FORMATS)
-            raise BadInputError("unknown format", param="format", expected=", ".join(FORMATS), got=format, hint=hint)
-        return format
-    if is_folder(path):
-        if not FOLDER_MARKS.isdisjoint(names_in(path)):
-            return "safetensors"
-        raise BadFileError("no model in this folder", path=path, expected="model.safetensors", hint="name a file in it")
-    for name, entry in FORMATS.items():
-        if path.suffix.lower() in entry.suffixes:
-            return name
-    data = map_file(path)
-    for name, entry in FORMATS.items():
-        if entry.holds(data):
-            return name
-    got = looks_like(data[:HEAD_BYTES])
-    raise BadFileError("unknown file format", path=path, got=got, expected=", ".join(FORMATS), hint="name it with -f")
+    return _locate(Path(path), format)[1]
 
 
 def open_model(path: str | PathLike[str], format: str | None = None) -> Model:
-    """Reads a weights file of any format; its tensors are views of the mapped file.
+    """Reads a weights file or folder of any format; its tensors are views of the mapped file.
 
     Args:
-        path: The file.
+        path: The file, or a folder that holds one model, which then has the folder's name.
         format: A key of `FORMATS`; None to tell it from the file.
 
     Returns:
@@ -88,22 +71,40 @@ def open_model(path: str | PathLike[str], format: str | None = None) -> Model:
         BadFileError: Damaged, truncated or hostile content.
         UnsupportedError: A format, version or type that modelc does not read.
     """
-    entry = FORMATS[detect(path, format)]
-    if entry.read is None:
-        readable = " and ".join(other.title for other in FORMATS.values() if other.read)
-        raise UnsupportedError(
-            f"{entry.title} files cannot be read", path=path, expected=readable, hint="convert the model to GGUF"
-        )
-    return entry.read(path)
+    path = Path(path)
+    file, format = _locate(path, format)
+    model = FORMATS[format].read(file)
+    return model if file == path else replace(model, name=path.resolve().name or model.name)
+
+
+def _locate(path: Path, format: str | None) -> tuple[Path, str]:
+    """The file to read, and its format."""
+    if format is not None and format not in FORMATS:
+        hint = did_you_mean(format, FORMATS)
+        raise BadInputError("unknown format", param="format", expected=", ".join(FORMATS), got=format, hint=hint)
+    if is_folder(path):
+        return weights_in(path, format)
+    if format is not None:
+        return path, format
+    suffix = Path(path.name.removesuffix(INDEX_SUFFIX)).suffix.lower()
+    for name, entry in FORMATS.items():
+        if suffix in entry.suffixes:
+            return path, name
+    data = map_file(path)
+    for name, entry in FORMATS.items():
+        if entry.holds(data):
+            return path, name
+    got = looks_like(data[:HEAD_BYTES])
+    raise BadFileError("unknown file format", path=path, got=got, expected=", ".join(FORMATS), hint="name it with -f")
 
 
 def _is_safetensors(data: mmap) -> bool:
-    header_bytes = int.from_bytes(data[:8], "little")
-    if len(data) > SNIFFED_BYTES or not 2 <= header_bytes <= len(data) - 8 or data[8:9] != b"{":
+    if len(data) > SNIFFED_BYTES or not looks_like_header(data):
         return False
+    end = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
     try:
-        return isinstance(json.loads(data[8 : 8 + header_bytes]), dict)
-    except (ValueError, RecursionError):
+        return isinstance(json_text.parse(data[LENGTH_BYTES:end], Path(), "the header"), dict)
+    except ModelcError:
         return False
 
 
@@ -114,7 +115,7 @@ def _starts_with(magic: bytes) -> Callable[[mmap], bool]:
 FORMATS: dict[str, Format] = {
     "gguf": Format("GGUF", (".gguf",), _starts_with(GGUF_MAGIC), gguf.read),
     "modelc": Format(".modelc", (".modelc",), _starts_with(MODELC_MAGIC), modelc.read),
-    "pytorch": Format("PyTorch", (".pt", ".pth", ".bin"), _starts_with(ZIP_MAGIC), None),
-    "safetensors": Format("Safetensors", (".safetensors",), _is_safetensors, None),
-    "onnx": Format("ONNX", (".onnx",), lambda data: False, None),
+    "pytorch": Format("PyTorch", (".pt", ".pth", ".bin"), _starts_with(ZIP_MAGIC), pytorch.read),
+    "safetensors": Format("Safetensors", (".safetensors",), _is_safetensors, safetensors.read),
+    "onnx": Format("ONNX", (".onnx",), lambda data: False, onnx_weights.read),
 }

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from modelc.kernels.elementary import ACTIVATIONS
 from modelc.kernels.env import CONSTANTS, FLOATS, N_OUT, N_ROWS
-from modelc.kernels.jit import inlined, kernel
+from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr
-from modelc.kernels.simd import load_f32, splat_zero, store_f32, zero_below
+from modelc.kernels.simd import load_f32, store_f32
 from modelc.kernels.split import split_groups
-
-
-@inlined
-def identity(x):
-    """Lane by lane x."""
-    return x
-
-
-@inlined
-def relu(x):
-    """Lane by lane 0 where x < 0, else x."""
-    return zero_below(x, splat_zero(), x)
-
-
-FUNCTIONS = {"none": identity, "relu": relu}
 
 
 def make_bias(activation: str) -> Any:
@@ -34,7 +20,7 @@ def make_bias(activation: str) -> Any:
 
     Threads share the columns as `matmul` does, so that each finds what it has just written there.
     """
-    function = FUNCTIONS[activation]
+    function = ACTIVATIONS[activation]
 
     @kernel
     def bias(I, E, tid, nth):

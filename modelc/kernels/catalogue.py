@@ -12,9 +12,9 @@ from modelc.kernels.attention import make_attention, make_attention_scores
 from modelc.kernels.bias import make_bias
 from modelc.kernels.embed import make_embed
 from modelc.kernels.executor import OPCODE_ARGS, execute, spin, worker
-from modelc.kernels.gated import make_swiglu_quantize, swiglu
+from modelc.kernels.gated import make_gate, make_gate_quantize
 from modelc.kernels.matmul import make_matmul
-from modelc.kernels.norm import make_rms_norm_quantize, rms_norm
+from modelc.kernels.norm import make_head_norm, make_norm
 from modelc.kernels.rope import make_kv_write, make_rope, make_rope_angles
 from modelc.kernels.sample import sample
 from modelc.kernels.shift import make_shift
@@ -24,15 +24,20 @@ FACTORIES: dict[str, Callable[..., Any]] = {
     "attention_scores": lambda head_dim, group, kv: make_attention_scores(int(head_dim), int(group), kv),
     "bias": make_bias,
     "embed": make_embed,
+    "geglu": lambda: make_gate("gelu_tanh"),
+    "geglu_quantize": lambda form: make_gate_quantize("gelu_tanh", form),
+    "head_norm": lambda head_dim: make_head_norm(int(head_dim)),
     "kv_write": lambda head_dim, kv: make_kv_write(int(head_dim), kv),
+    "layer_norm": lambda: make_norm("layer"),
+    "layer_norm_quantize": lambda form: make_norm("layer", form),
     "matmul": make_matmul,
     "quantize": make_quantize,
-    "rms_norm": lambda: rms_norm,
-    "rms_norm_quantize": make_rms_norm_quantize,
+    "rms_norm": lambda: make_norm("rms"),
+    "rms_norm_quantize": lambda form: make_norm("rms", form),
     "rope": lambda style, head_dim: make_rope(style, int(head_dim)),
     "rope_angles": make_rope_angles,
-    "swiglu": lambda: swiglu,
-    "swiglu_quantize": make_swiglu_quantize,
+    "swiglu": lambda: make_gate("silu"),
+    "swiglu_quantize": lambda form: make_gate_quantize("silu", form),
 }
 
 

@@ -43,6 +43,50 @@ def silu(x):
 
 
 @inlined
+def gelu_tanh(x):
+    """GELU by tanh lane by lane: x / (1 + e^-2u), u = sqrt(2 / pi) * (x + 0.044715 x^3)."""
+    minus_2u = x * fma(splat_f32(f32(-0.0713548162726)), x * x, splat_f32(f32(-1.5957691216057)))
+    return x / (splat_f32(f32(1.0)) + exp(minus_2u))
+
+
+@inlined
+def gelu(x):
+    """GELU lane by lane: x / 2 * (1 + erf(x / sqrt 2)); absolute error of erf below 2e-7.
+
+    Source: Abramowitz and Stegun 7.1.26 for erf of |x|.
+    """
+    one = splat_f32(f32(1.0))
+    half = splat_f32(f32(0.5))
+    z = x * splat_f32(f32(0.70710678118655))
+    magnitude = maximum(z, splat_f32(f32(0.0)) - z)
+    t = one / fma(splat_f32(f32(0.3275911)), magnitude, one)
+    p = splat_f32(f32(1.061405429))
+    p = fma(p, t, splat_f32(f32(-1.453152027)))
+    p = fma(p, t, splat_f32(f32(1.421413741)))
+    p = fma(p, t, splat_f32(f32(-0.284496736)))
+    p = fma(p, t, splat_f32(f32(0.254829592)))
+    tail = p * t * exp(splat_f32(f32(0.0)) - magnitude * magnitude)  # 1 - erf(|z|)
+    below = x * half * tail
+    zero = splat_f32(f32(0.0))
+    return zero_below(zero - x, zero, below) + zero_below(x, zero, x - below)
+
+
+@inlined
+def relu(x):
+    """Lane by lane 0 where x < 0, else x."""
+    return zero_below(x, splat_f32(f32(0.0)), x)
+
+
+@inlined
+def same(x):
+    """The value itself."""
+    return x
+
+
+ACTIVATIONS = {"none": same, "relu": relu, "silu": silu, "gelu": gelu, "gelu_tanh": gelu_tanh}
+
+
+@inlined
 def sincos(angle):
     """(sin, cos) of a float64 angle in radians; absolute error below 1e-15 up to 2^22, 1e-9 up to 2^24.
 

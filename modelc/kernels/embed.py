@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from modelc.kernels.env import FLOATS, N_ROWS, SCRATCH, SCRATCH_FLOATS, TOKENS, WEIGHTS
+from modelc.kernels.env import FLOATS, N_ROWS, POSITIONS, SCRATCH, SCRATCH_FLOATS, TOKENS, WEIGHTS
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_of_bits, f32_ptr, i64_ptr, u8_ptr
 from modelc.kernels.simd import store_bytes, store_f32, tile_f32
@@ -17,39 +17,41 @@ f32 = np.float32
 i32 = np.int32
 
 
-def make_embed(dtype: str) -> Any:
-    """Opcode: x[t] = W[token[t]] * scale, f32.
+def make_embed(dtype: str, index: str = "token") -> Any:
+    """Opcode: x[t] = W[token[t]] * scale, f32; with index `position`: x[t] += W[position[t]] * scale.
 
     I: 2 weight byte offset, 3 columns, 4 x, 5 row stride of x, 6 scale (bits). A value is (code - zero) * s - min, in
         that order.
     """
-    return _make_float_embed(dtype) if dtype in FLOAT_FORMATS else _make_block_embed(dtype)
+    added = {"token": False, "position": True}[index]
+    return _make_float_embed(dtype, added) if dtype in FLOAT_FORMATS else _make_block_embed(dtype, added)
 
 
-def _make_float_embed(dtype: str) -> Any:
+def _make_float_embed(dtype: str, added: bool) -> Any:
     load, size = FLOAT_FORMATS[dtype]
 
     @kernel
     def embed(I, E, tid, nth):
         w = u8_ptr(E[WEIGHTS])
         x = f32_ptr(E[FLOATS])
-        tokens = i64_ptr(E[TOKENS])
+        rows = i64_ptr(E[POSITIONS] if added else E[TOKENS])
         column = f32_ptr(E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4)
         cols = I[3]
         scale = f32_of_bits(I[6])
         start, stop = split_rows(E, E[N_ROWS], tid, nth)
         for t in range(start, stop):
-            lane = tokens[t] % 16
-            p = I[2] + tokens[t] // 16 * cols * size
+            lane = rows[t] % 16
+            p = I[2] + rows[t] // 16 * cols * size
             out = I[4] + (t + private_row(E, tid)) * I[5]
             for k in range(cols):
                 store_f32(column, 0, load(w, p + k * size))
-                x[out + k] = column[lane] * scale
+                value = column[lane] * scale
+                x[out + k] = x[out + k] + value if added else value
 
     return embed
 
 
-def _make_block_embed(dtype: str) -> Any:
+def _make_block_embed(dtype: str, added: bool) -> Any:
     form = BLOCK_FORMATS[dtype]
     word, scales, blocks = form.word, form.scales, form.blocks
     header, block_bytes, record_bytes = form.header_bytes, form.block_bytes, form.record_bytes
@@ -59,7 +61,7 @@ def _make_block_embed(dtype: str) -> Any:
     def embed(I, E, tid, nth):
         w = u8_ptr(E[WEIGHTS])
         x = f32_ptr(E[FLOATS])
-        tokens = i64_ptr(E[TOKENS])
+        rows = i64_ptr(E[POSITIONS] if added else E[TOKENS])
         scratch = E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4
         codes = u8_ptr(scratch)  # (8 words, 16 lanes, 4)
         factors = f32_ptr(scratch + 512)  # (4, 16 lanes)
@@ -68,8 +70,8 @@ def _make_block_embed(dtype: str) -> Any:
         scale = f32_of_bits(I[6])
         start, stop = split_rows(E, E[N_ROWS], tid, nth)
         for t in range(start, stop):
-            lane = tokens[t] % 16
-            group = I[2] + tokens[t] // 16 * (nb // blocks) * record_bytes
+            lane = rows[t] % 16
+            group = I[2] + rows[t] // 16 * (nb // blocks) * record_bytes
             out = I[4] + (t + private_row(E, tid)) * I[5]
             for b in range(nb):
                 record = group + b // blocks * record_bytes
@@ -84,6 +86,7 @@ def _make_block_embed(dtype: str) -> Any:
                     value = code * factors[16 * half + lane]
                     if has_min:
                         value = value - factors[16 * ((2 if halves else 1) + half) + lane]
-                    x[out + 32 * b + c] = value * scale
+                    value = value * scale
+                    x[out + 32 * b + c] = x[out + 32 * b + c] + value if added else value
 
     return embed

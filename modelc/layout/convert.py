@@ -5,6 +5,7 @@ Every size is compared here before a compiled loop, which checks nothing, runs.
 
 from __future__ import annotations
 
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +16,26 @@ from modelc.errors import BadInputError
 from modelc.layout.table import LANES, RECORD_BYTES, lanes_nbytes
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
+
+# What `quantize` makes.
+QUANTIZED_TYPES = (
+    "f32",
+    "f16",
+    "bf16",
+    "q4_0",
+    "q4_1",
+    "q5_0",
+    "q5_1",
+    "q8_0",
+    "q2_k",
+    "q3_k",
+    "q4_k",
+    "q5_k",
+    "q6_k",
+    "iq4_nl",
+    "iq4_xs",
+)
+MAX_BLOCK_VALUE = 65504.0  # the largest float16
 
 
 def to_lanes(dtype: DType, plain: Bytes, rows: int, cols: int, out: Bytes | None = None) -> Bytes:
@@ -107,6 +128,63 @@ def dequantize(dtype: DType, plain: Bytes, shape: tuple[int, ...]) -> npt.NDArra
         target = values.reshape(-1).view(np.uint8)
         dequantize_loop(dtype.name)(plain, dtype.block_bytes, target, target.size // n_blocks, 1, n_blocks)
     return values
+
+
+def quantize(dtype: DType, values: npt.NDArray[np.float32], shape: tuple[int, ...]) -> Bytes:
+    """Values into source bytes of a float or block type, the inverse of `dequantize` up to rounding.
+
+    Scales are searched for the least sum of squared errors; the same values give the same bytes, on every CPU and with
+    any number of threads.
+
+    Args:
+        dtype: One of `QUANTIZED_TYPES`.
+        values: float32 (shape), contiguous; read only.
+        shape: Of the tensor, outermost first; the last dimension whole blocks.
+
+    Returns:
+        uint8 (dtype.nbytes(shape),), a new array.
+
+    Raises:
+        BadInputError: Another type, a wrong array, or a value above 65504, which float16 and the float16 scales of
+            block types cannot hold; block types cannot hold infinities and NaN either.
+    """
+    if dtype.name not in QUANTIZED_TYPES:
+        expected = ", ".join(QUANTIZED_TYPES)
+        raise BadInputError("cannot quantize to this type", param="dtype", got=dtype.name, expected=expected)
+    nbytes = dtype.nbytes(shape)
+    if values.dtype != np.float32:
+        raise BadInputError("wrong array", param="values", got=values.dtype, expected="float32")
+    source = values.reshape(-1).view(np.uint8)
+    _check("values", source, 4 * prod(shape))
+    if dtype.name == "f32":
+        return source.copy()
+    if dtype.name == "f16":
+        with np.errstate(over="ignore", invalid="ignore"):
+            halves = values.reshape(-1).astype("<f2")
+        if np.isinf(halves).sum() != np.isinf(values).sum():
+            got = np.abs(values[np.isfinite(values)]).max()
+            raise BadInputError("a value that float16 cannot hold", param="values", got=got, expected="at most 65504")
+        return halves.view(np.uint8)
+    if dtype.name == "bf16":
+        return _bf16(source.view(np.uint32))
+    most = max(abs(float(values.max(initial=0))), abs(float(values.min(initial=0))))
+    if not most <= MAX_BLOCK_VALUE:  # also where it is NaN
+        raise BadInputError(
+            "a value that a block type cannot hold", param="values", got=most, expected=f"at most {MAX_BLOCK_VALUE}"
+        )
+    from modelc.layout.loops import quantize_loop
+
+    blocks = np.empty(nbytes, np.uint8)
+    if n_blocks := nbytes // dtype.block_bytes:
+        quantize_loop(dtype.name)(source, 4 * dtype.block_cols, blocks, dtype.block_bytes, 1, n_blocks)
+    return blocks
+
+
+def _bf16(bits: npt.NDArray[np.uint32]) -> Bytes:
+    """The nearest bfloat16, half to even; a NaN stays one."""
+    nearest = (bits + np.uint32(0x7FFF) + (bits >> 16 & 1)) >> 16
+    upper = np.where((bits & 0x7FFFFFFF) > 0x7F800000, bits >> 16 | 64, nearest)
+    return upper.astype("<u2").view(np.uint8)
 
 
 def _check(param: str, array: Bytes, nbytes: int) -> None:

@@ -9,13 +9,15 @@ block (18 bytes)                               lanes, record of 32 columns (288 
 from __future__ import annotations
 
 from modelc.layout.codebook import look_up
+from modelc.layout.codebook_fitting import codebook_codes, fit_codebook
+from modelc.layout.fitting import extremes_of_32, furthest, half_of_float, inverse_of
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
-from modelc.layout.planes import load_halves
+from modelc.layout.planes import load_halves, store_halves
 from modelc.layout.q4_0 import from_lane, to_lane  # the same places; only the codes mean something else
-from modelc.layout.words import Buffer, load_u16
+from modelc.layout.words import Buffer, load_u16, store_u16
 
-__all__ = ["dequantize", "from_lane", "to_lane"]
+__all__ = ["dequantize", "from_lane", "quantize", "to_lane"]
 
 
 @inlined
@@ -23,3 +25,12 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
     """See `loops`."""
     d = float_of_half(load_u16(blocks, block))
     store_floats(values, at, look_up(load_halves(blocks, block + 2)), 0, d, NOTHING)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = extremes_of_32(values, at)
+    d = half_of_float(fit_codebook(values, at, furthest(lowest, highest)))
+    store_u16(blocks, block, d)
+    store_halves(blocks, block + 2, codebook_codes(values, at, inverse_of(float_of_half(d))))

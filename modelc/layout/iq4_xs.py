@@ -18,6 +18,16 @@ from __future__ import annotations
 import numpy as np
 
 from modelc.layout.codebook import look_up
+from modelc.layout.codebook_fitting import codebook_codes, fit_codebook, try_codebook
+from modelc.layout.fitting import (
+    extremes_of_32,
+    furthest,
+    half_of_float,
+    inverse_of,
+    load_float,
+    nearest_code,
+    store_float,
+)
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import NIB_BYTES, load_halves, load_nib, store_halves, store_nib
@@ -62,3 +72,29 @@ def _load_scale(blocks: Buffer, block: int, b: int) -> int:
     low = load_u32(blocks, block + 4) >> 4 * b & 15
     high = load_u16(blocks, block + 2) >> 2 * b & 3
     return (low | high << 4) - 32
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = np.float32(0), np.float32(0)
+    for b in range(8):
+        least, most = extremes_of_32(values, at + 128 * b)
+        scale = fit_codebook(values, at + 128 * b, furthest(least, most))
+        store_float(blocks, block + 8 + 4 * b, scale)
+        lowest, highest = min(lowest, scale), max(highest, scale)
+    d = half_of_float(furthest(lowest, highest) * np.float32(-1 / 32))
+    unit = float_of_half(d)
+    high, low = 0, 0
+    for b in range(8):
+        near = nearest_code(load_float(blocks, block + 8 + 4 * b) * inverse_of(unit), -24, 23)
+        k, _ = try_codebook(values, at + 128 * b, unit * np.float32(near - 8), unit)
+        scale_code = near + 24 + int(k)
+        high |= scale_code >> 4 << 2 * b
+        low |= (scale_code & 15) << 4 * b
+    store_u16(blocks, block, d)
+    store_u16(blocks, block + 2, high)
+    store_u32(blocks, block + 4, low)
+    for b in range(8):
+        inverse = inverse_of(unit * np.float32(_load_scale(blocks, block, b)))
+        store_halves(blocks, block + 8 + 16 * b, codebook_codes(values, at + 128 * b, inverse))

@@ -1,10 +1,11 @@
 """The parallel loops over whole tensors, around a type's functions on single blocks.
 
-A type's file (`q4_0.py`, `f16.py`, …) has three compiled functions; this is where they get their shapes:
+A type's file (`q4_0.py`, `f16.py`, …) has these compiled functions; this is where they get their shapes:
 
     to_lane(blocks, block, lanes, record, lane)    one block of one row into its lane of a record
     from_lane(lanes, record, lane, blocks, block)  the inverse; the block's bytes are zero before
     dequantize(blocks, block, values, at)          one block into floats
+    quantize(values, at, blocks, block)            floats into one block; types that models are quantized to
 
 `block`, `record` and `at` are byte offsets. Work is split over groups of rows or over blocks, and no value depends
 on the split.
@@ -70,6 +71,20 @@ def dequantize_loop(dtype_name: str) -> Callable[..., None]:
             dequantize(blocks, index * block_bytes, values, index * values_bytes)
 
     return parallel_loop(f"{dtype_name}.dequantize", step)
+
+
+@functools.cache
+def quantize_loop(dtype_name: str) -> Callable[..., None]:
+    """`loop(values, values_bytes, blocks, block_bytes, 1, n_blocks)`; n_blocks is of the whole tensor."""
+    quantize = _block_functions(dtype_name).quantize
+
+    def step(
+        values: Buffer, values_bytes: int, blocks: Buffer, block_bytes: int, n_blocks: int, start: int, stop: int
+    ) -> None:
+        for index in range(start * n_blocks, stop * n_blocks):
+            quantize(values, index * values_bytes, blocks, index * block_bytes)
+
+    return parallel_loop(f"{dtype_name}.quantize", step)
 
 
 def _block_functions(dtype_name: str) -> Any:

@@ -47,6 +47,28 @@ def or_fields(blocks: Buffer, at: int, shift: int, words: Words) -> None:
 
 
 @inlined
+def clear(blocks: Buffer, at: int, n_words: int) -> None:
+    """Makes `n_words` words of 4 bytes zero."""
+    for j in range(n_words):
+        store_u32(blocks, at + 4 * j, 0)
+
+
+@inlined
+def part(words: Words, shift: int, mask: int) -> Words:
+    """The bits `mask << shift` of every code: what `join` puts together."""
+    return (
+        (words[0] >> shift) & mask,
+        (words[1] >> shift) & mask,
+        (words[2] >> shift) & mask,
+        (words[3] >> shift) & mask,
+        (words[4] >> shift) & mask,
+        (words[5] >> shift) & mask,
+        (words[6] >> shift) & mask,
+        (words[7] >> shift) & mask,
+    )
+
+
+@inlined
 def join(low: Words, high: Words, shift: int) -> Words:
     """The codes low | high << shift."""
     return (

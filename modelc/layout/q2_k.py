@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from modelc.layout.fitting import codes_of_16, extremes_of_16, fit_above, half_of_float, inverse_of, try_scales
 from modelc.layout.floats import float_of_half, store_floats
 from modelc.layout.parallel import inlined
-from modelc.layout.planes import PAIRS, TWO_BYTES, load_fields, load_two, or_fields, store_two
+from modelc.layout.planes import PAIRS, TWO_BYTES, clear, load_fields, load_two, or_fields, store_two
 from modelc.layout.words import Buffer, load_u8, load_u16, store_u8, store_u16
 
 
@@ -56,3 +57,33 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
         store_floats(values, at + 128 * b, codes[:4], 0, scale, -minimum)
         scale, minimum = d * np.float32(second & 15), dmin * np.float32(second >> 4)
         store_floats(values, at + 128 * b + 64, codes[4:], 0, scale, -minimum)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    most_scale, most_depth = np.float32(0), np.float32(0)
+    for s in range(16):
+        lowest, highest = extremes_of_16(values, at + 64 * s)
+        scale, minimum = fit_above(values, at + 64 * s, 16, lowest, highest, 3, np.float32(0))
+        most_scale, most_depth = max(most_scale, scale), max(most_depth, -minimum)
+    d, dmin = half_of_float(most_scale * np.float32(1 / 15)), half_of_float(most_depth * np.float32(1 / 15))
+    store_u16(blocks, block + 80, d)
+    store_u16(blocks, block + 82, dmin)
+    unit, depth_unit = float_of_half(d), float_of_half(dmin)
+    clear(blocks, block + 16, 16)
+    for s in range(16):
+        place = at + 64 * s
+        scale_code, minimum_code, least_error = 0, 0, np.float32(np.inf)
+        for depth in range(16):
+            k, error = try_scales(values, place, 16, -depth_unit * np.float32(depth), np.float32(0), unit, 0, 3)
+            if error < least_error:
+                scale_code, minimum_code, least_error = int(k), depth, error
+        store_u8(blocks, block + s, scale_code | minimum_code << 4)
+    for b in range(8):
+        first, second = load_u8(blocks, block + 2 * b), load_u8(blocks, block + 2 * b + 1)
+        inverse, minimum = inverse_of(unit * np.float32(first & 15)), -depth_unit * np.float32(first >> 4)
+        low_half = codes_of_16(values, at + 128 * b, minimum, inverse, 0, 3, 0)
+        inverse, minimum = inverse_of(unit * np.float32(second & 15)), -depth_unit * np.float32(second >> 4)
+        codes = low_half + codes_of_16(values, at + 128 * b + 64, minimum, inverse, 0, 3, 0)
+        or_fields(blocks, block + 16 + 32 * (b // 4), 2 * (b % 4), codes)

@@ -16,6 +16,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from modelc.layout.fitting import (
+    codes_of_16,
+    extremes_of_16,
+    fit_signed,
+    furthest,
+    half_of_float,
+    inverse_of,
+    load_float,
+    nearest_code,
+    store_float,
+    try_scales,
+)
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
@@ -23,11 +35,13 @@ from modelc.layout.planes import (
     BITS,
     PAIRS,
     TWO_BYTES,
+    clear,
     join,
     load_bit,
     load_fields,
     load_two,
     or_fields,
+    part,
     store_bit,
     store_two,
 )
@@ -54,8 +68,7 @@ def from_lane(lanes: Buffer, record: int, lane: int, blocks: Buffer, block: int)
     store_u16(blocks, block + 108, load_u16(lanes, record + 2 * lane))
     for s in range(16):
         scale = load_u8(lanes, record + 32 + 16 * s + lane) + 32 & 63
-        or_u8(blocks, block + 96 + s % 8, (scale & 15) << 4 * (s // 8))
-        or_u8(blocks, block + 104 + s % 4, scale >> 4 << 2 * (s // 4))
+        _or_scale(blocks, block + 96, s, scale)
     for b in range(8):
         planes = record + 288 + BLOCK_LANES_BYTES * b
         or_fields(blocks, block + 32 + 32 * (b // 4), 2 * (b % 4), load_two(lanes, planes, lane))
@@ -80,3 +93,37 @@ def _load_scale(blocks: Buffer, at: int, s: int) -> int:
     low = load_u8(blocks, at + s % 8) >> 4 * (s // 8) & 15
     high = load_u8(blocks, at + 8 + s % 4) >> 2 * (s // 4) & 3
     return (low | high << 4) - 32
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = np.float32(0), np.float32(0)
+    for s in range(16):
+        least, most = extremes_of_16(values, at + 64 * s)
+        scale = fit_signed(values, at + 64 * s, 16, furthest(least, most), -4, 3)
+        store_float(blocks, block + 32 + 4 * s, scale)
+        lowest, highest = min(lowest, scale), max(highest, scale)
+    d = half_of_float(furthest(lowest, highest) * np.float32(-1 / 32))
+    unit = float_of_half(d)
+    store_u16(blocks, block + 108, d)
+    clear(blocks, block + 96, 3)
+    for s in range(16):
+        near = nearest_code(load_float(blocks, block + 32 + 4 * s) * inverse_of(unit), -24, 23)
+        k, _ = try_scales(values, at + 64 * s, 16, np.float32(0), unit * np.float32(near - 8), unit, -4, 3)
+        _or_scale(blocks, block + 96, s, near + 24 + int(k))
+    clear(blocks, block, 24)
+    for b in range(8):
+        first = inverse_of(unit * np.float32(_load_scale(blocks, block + 96, 2 * b)))
+        second = inverse_of(unit * np.float32(_load_scale(blocks, block + 96, 2 * b + 1)))
+        low_half = codes_of_16(values, at + 128 * b, np.float32(0), first, -4, 3, 4)
+        codes = low_half + codes_of_16(values, at + 128 * b + 64, np.float32(0), second, -4, 3, 4)
+        or_fields(blocks, block + 32 + 32 * (b // 4), 2 * (b % 4), part(codes, 0, PAIRS))
+        or_fields(blocks, block, b, part(codes, 2, BITS))
+
+
+@inlined
+def _or_scale(blocks: Buffer, at: int, s: int, scale: int) -> None:
+    """Puts a scale, 32 added, into 12 bytes that hold zeros there."""
+    or_u8(blocks, at + s % 8, (scale & 15) << 4 * (s // 8))
+    or_u8(blocks, at + 8 + s % 4, scale >> 4 << 2 * (s // 4))

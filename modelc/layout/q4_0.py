@@ -8,6 +8,9 @@ block (18 bytes)                               lanes, record of 32 columns (288 
 
 from __future__ import annotations
 
+import numpy as np
+
+from modelc.layout.fitting import codes_of_32, extremes_of_32, fit_signed, furthest, half_of_float, inverse_of
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import load_halves, load_nib, store_halves, store_nib
@@ -33,3 +36,12 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
     """See `loops`."""
     d = float_of_half(load_u16(blocks, block))
     store_floats(values, at, load_halves(blocks, block + 2), 8, d, NOTHING)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = extremes_of_32(values, at)
+    scale = half_of_float(fit_signed(values, at, 32, furthest(lowest, highest), -8, 7))
+    store_u16(blocks, block, scale)
+    store_halves(blocks, block + 2, codes_of_32(values, at, np.float32(0), inverse_of(float_of_half(scale)), -8, 7, 8))

@@ -9,6 +9,9 @@ block (20 bytes)                               lanes, record of 32 columns (320 
 
 from __future__ import annotations
 
+import numpy as np
+
+from modelc.layout.fitting import MAX_FLOAT16, codes_of_32, extremes_of_32, fit_above, half_of_float, inverse_of
 from modelc.layout.floats import float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import load_halves, load_nib, store_halves, store_nib
@@ -36,3 +39,15 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
     """See `loops`."""
     d, m = float_of_half(load_u16(blocks, block)), float_of_half(load_u16(blocks, block + 2))
     store_floats(values, at, load_halves(blocks, block + 4), 0, d, m)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = extremes_of_32(values, at)
+    scale, minimum = fit_above(values, at, 32, lowest, highest, 15, np.float32(MAX_FLOAT16))
+    d, m = half_of_float(scale), half_of_float(minimum)
+    codes = codes_of_32(values, at, float_of_half(m), inverse_of(float_of_half(d)), 0, 15, 0)
+    store_u16(blocks, block, d)
+    store_u16(blocks, block + 2, m)
+    store_halves(blocks, block + 4, codes)

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from modelc.layout.fitting import codes_of_32, inverse_of
 from modelc.layout.floats import float_of_half, store_floats
 from modelc.layout.parallel import inlined
-from modelc.layout.planes import NIB_BYTES, NIBBLES, load_fields, load_nib, or_fields, store_nib
-from modelc.layout.six_bit import load_minimum, load_scale, scales_from_lane, scales_to_lane
+from modelc.layout.planes import NIB_BYTES, NIBBLES, clear, load_fields, load_nib, or_fields, store_nib
+from modelc.layout.six_bit import fit_scales, load_minimum, load_scale, scales_from_lane, scales_to_lane
 from modelc.layout.words import Buffer, load_u16, store_u16
 
 
@@ -52,3 +53,16 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
         minimum = dmin * np.float32(load_minimum(blocks, block + 4, b))
         codes = load_fields(blocks, block + 16 + 32 * (b // 2), 4 * (b % 2), NIBBLES)
         store_floats(values, at + 128 * b, codes, 0, scale, -minimum)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    fit_scales(values, at, blocks, block, block + 16, 15)
+    d, dmin = float_of_half(load_u16(blocks, block)), float_of_half(load_u16(blocks, block + 2))
+    clear(blocks, block + 16, 32)
+    for b in range(8):
+        inverse = inverse_of(d * np.float32(load_scale(blocks, block + 4, b)))
+        minimum = -dmin * np.float32(load_minimum(blocks, block + 4, b))
+        codes = codes_of_32(values, at + 128 * b, minimum, inverse, 0, 15, 0)
+        or_fields(blocks, block + 16 + 32 * (b // 2), 4 * (b % 2), codes)

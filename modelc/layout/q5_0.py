@@ -9,14 +9,20 @@ block (22 bytes)                               lanes, record of 32 columns (352 
 
 from __future__ import annotations
 
+import numpy as np
+
+from modelc.layout.fitting import codes_of_32, extremes_of_32, fit_signed, furthest, half_of_float, inverse_of
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
+    BITS,
+    NIBBLES,
     gather_bits,
     join,
     load_bit,
     load_halves,
     load_nib,
+    part,
     spread_bits,
     store_bit,
     store_halves,
@@ -47,3 +53,14 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
     d = float_of_half(load_u16(blocks, block))
     codes = join(load_halves(blocks, block + 6), spread_bits(load_u32(blocks, block + 2)), 4)
     store_floats(values, at, codes, 16, d, NOTHING)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = extremes_of_32(values, at)
+    scale = half_of_float(fit_signed(values, at, 32, furthest(lowest, highest), -16, 15))
+    codes = codes_of_32(values, at, np.float32(0), inverse_of(float_of_half(scale)), -16, 15, 16)
+    store_u16(blocks, block, scale)
+    store_u32(blocks, block + 2, gather_bits(part(codes, 4, BITS)))
+    store_halves(blocks, block + 6, part(codes, 0, NIBBLES))

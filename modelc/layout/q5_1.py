@@ -10,14 +10,20 @@ block (24 bytes)                               lanes, record of 32 columns (384 
 
 from __future__ import annotations
 
+import numpy as np
+
+from modelc.layout.fitting import MAX_FLOAT16, codes_of_32, extremes_of_32, fit_above, half_of_float, inverse_of
 from modelc.layout.floats import float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
+    BITS,
+    NIBBLES,
     gather_bits,
     join,
     load_bit,
     load_halves,
     load_nib,
+    part,
     spread_bits,
     store_bit,
     store_halves,
@@ -50,3 +56,16 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
     d, m = float_of_half(load_u16(blocks, block)), float_of_half(load_u16(blocks, block + 2))
     codes = join(load_halves(blocks, block + 8), spread_bits(load_u32(blocks, block + 4)), 4)
     store_floats(values, at, codes, 0, d, m)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = extremes_of_32(values, at)
+    scale, minimum = fit_above(values, at, 32, lowest, highest, 31, np.float32(MAX_FLOAT16))
+    d, m = half_of_float(scale), half_of_float(minimum)
+    codes = codes_of_32(values, at, float_of_half(m), inverse_of(float_of_half(d)), 0, 31, 0)
+    store_u16(blocks, block, d)
+    store_u16(blocks, block + 2, m)
+    store_u32(blocks, block + 4, gather_bits(part(codes, 4, BITS)))
+    store_halves(blocks, block + 8, part(codes, 0, NIBBLES))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from modelc.layout.fitting import codes_of_32, inverse_of
 from modelc.layout.floats import float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
@@ -23,15 +24,17 @@ from modelc.layout.planes import (
     BITS,
     NIB_BYTES,
     NIBBLES,
+    clear,
     join,
     load_bit,
     load_fields,
     load_nib,
     or_fields,
+    part,
     store_bit,
     store_nib,
 )
-from modelc.layout.six_bit import load_minimum, load_scale, scales_from_lane, scales_to_lane
+from modelc.layout.six_bit import fit_scales, load_minimum, load_scale, scales_from_lane, scales_to_lane
 from modelc.layout.words import Buffer, load_u16, store_u16
 
 BLOCK_LANES_BYTES = NIB_BYTES + BIT_BYTES
@@ -71,3 +74,17 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
         low = load_fields(blocks, block + 48 + 32 * (b // 2), 4 * (b % 2), NIBBLES)
         high = load_fields(blocks, block + 16, b, BITS)
         store_floats(values, at + 128 * b, join(low, high, 4), 0, scale, -minimum)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    fit_scales(values, at, blocks, block, block + 48, 31)
+    d, dmin = float_of_half(load_u16(blocks, block)), float_of_half(load_u16(blocks, block + 2))
+    clear(blocks, block + 16, 40)
+    for b in range(8):
+        inverse = inverse_of(d * np.float32(load_scale(blocks, block + 4, b)))
+        minimum = -dmin * np.float32(load_minimum(blocks, block + 4, b))
+        codes = codes_of_32(values, at + 128 * b, minimum, inverse, 0, 31, 0)
+        or_fields(blocks, block + 48 + 32 * (b // 2), 4 * (b % 2), part(codes, 0, NIBBLES))
+        or_fields(blocks, block + 16, b, part(codes, 4, BITS))

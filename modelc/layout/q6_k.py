@@ -15,6 +15,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from modelc.layout.fitting import (
+    codes_of_16,
+    extremes_of_16,
+    fit_signed,
+    furthest,
+    half_of_float,
+    inverse_of,
+    load_float,
+    nearest_code,
+    store_float,
+    try_scales,
+)
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
@@ -22,11 +34,13 @@ from modelc.layout.planes import (
     NIBBLES,
     PAIRS,
     TWO_BYTES,
+    clear,
     join,
     load_fields,
     load_nib,
     load_two,
     or_fields,
+    part,
     store_nib,
     store_two,
 )
@@ -73,3 +87,31 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
         second = d * np.float32(load_i8(blocks, block + 193 + 2 * b))
         store_floats(values, at + 128 * b, codes[:4], 32, first, NOTHING)
         store_floats(values, at + 128 * b + 64, codes[4:], 32, second, NOTHING)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = np.float32(0), np.float32(0)
+    for s in range(16):
+        least, most = extremes_of_16(values, at + 64 * s)
+        scale = fit_signed(values, at + 64 * s, 16, furthest(least, most), -32, 31)
+        store_float(blocks, block + 4 * s, scale)
+        lowest, highest = min(lowest, scale), max(highest, scale)
+    d = half_of_float(furthest(lowest, highest) * np.float32(-1 / 128))
+    store_u16(blocks, block + 208, d)
+    unit = float_of_half(d)
+    for s in range(16):
+        first = nearest_code(load_float(blocks, block + 4 * s) * inverse_of(unit), -120, 119) - 8
+        k, _ = try_scales(values, at + 64 * s, 16, np.float32(0), unit * np.float32(first), unit, -32, 31)
+        store_u8(blocks, block + 192 + s, first + int(k))
+    clear(blocks, block, 48)
+    for b in range(8):
+        low, high = block + 64 * (b // 4) + 32 * (b % 2), block + 128 + 32 * (b // 4)
+        first_inverse = inverse_of(unit * np.float32(load_i8(blocks, block + 192 + 2 * b)))
+        second_inverse = inverse_of(unit * np.float32(load_i8(blocks, block + 193 + 2 * b)))
+        codes = codes_of_16(values, at + 128 * b, np.float32(0), first_inverse, -32, 31, 32) + codes_of_16(
+            values, at + 128 * b + 64, np.float32(0), second_inverse, -32, 31, 32
+        )
+        or_fields(blocks, low, 2 * (b & 2), part(codes, 0, NIBBLES))
+        or_fields(blocks, high, 2 * (b % 4), part(codes, 4, PAIRS))

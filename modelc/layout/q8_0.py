@@ -9,6 +9,9 @@ In lanes the byte is q + 128, that is q with its sign bit flipped: int8 dot prod
 
 from __future__ import annotations
 
+import numpy as np
+
+from modelc.layout.fitting import codes_of_32, extremes_of_32, fit_signed, furthest, half_of_float, inverse_of
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import BYTES, load_fields
@@ -38,3 +41,14 @@ def dequantize(blocks: Buffer, block: int, values: Buffer, at: int) -> None:
     """See `loops`."""
     d = float_of_half(load_u16(blocks, block))
     store_floats(values, at, load_fields(blocks, block + 2, 0, BYTES), 0, d, NOTHING)
+
+
+@inlined
+def quantize(values: Buffer, at: int, blocks: Buffer, block: int) -> None:
+    """See `loops`."""
+    lowest, highest = extremes_of_32(values, at)
+    scale = half_of_float(fit_signed(values, at, 32, furthest(lowest, highest), -127, 127))
+    codes = codes_of_32(values, at, np.float32(0), inverse_of(float_of_half(scale)), -127, 127, 0)
+    store_u16(blocks, block, scale)
+    for j in range(8):
+        store_u32(blocks, block + 2 + 4 * j, codes[j])

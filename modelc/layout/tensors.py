@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from modelc.dtypes import DType
 from modelc.errors import BadInputError
 from modelc.ir import Tensor
 from modelc.layout.convert import dequantize, from_lanes, to_lanes
-from modelc.layout.table import LANES, lanes_nbytes
+from modelc.layout.table import LANES, RECORD_BYTES, lanes_nbytes
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -57,6 +59,53 @@ def dequantize_rows(tensor: Tensor, start: int, stop: int) -> npt.NDArray[np.flo
     blocks = from_lanes(dtype, stored, n_groups * LANES, cols)
     first = (start - group * LANES) * row_bytes
     return dequantize(dtype, blocks[first : first + (stop - start) * row_bytes], (stop - start, cols))
+
+
+def is_float(dtype: DType) -> bool:
+    """Whether the type's values are numbers that may be rounded: floats and quantized blocks, not integers."""
+    return dtype.name in RECORD_BYTES or dtype.name in _OTHER_FLOATS
+
+
+def float_rows(tensor: Tensor, start: int, stop: int) -> npt.NDArray[np.float32]:
+    """Rows start to stop - 1 of a matrix of any float or block type, float32 (stop - start, cols).
+
+    Raises:
+        BadInputError: Rows outside the tensor, not a matrix, or a type that is not a float.
+    """
+    other = _OTHER_FLOATS.get(tensor.dtype.name)
+    if other is None:
+        return dequantize_rows(tensor, start, stop)
+    rows, cols = _rows_cols(tensor)
+    if not 0 <= start <= stop <= rows:
+        raise BadInputError("no such rows", tensor=tensor.name, got=f"{start} to {stop}", expected=f"0 to {rows}")
+    row_bytes = tensor.dtype.nbytes((cols,))
+    return other(tensor.stored[start * row_bytes : stop * row_bytes]).reshape(stop - start, cols)
+
+
+def _from_f64(stored: Bytes) -> npt.NDArray[np.float32]:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return stored.view("<f8").astype(np.float32)
+
+
+def _from_e5m2(stored: Bytes) -> npt.NDArray[np.float32]:
+    return (stored.astype(np.uint16) << 8).view(np.float16).astype(np.float32)
+
+
+def _from_e4m3(stored: Bytes) -> npt.NDArray[np.float32]:
+    """Exponent bias 7, no infinities; the one magnitude that is NaN is 0x7F."""
+    magnitude = stored & 127
+    # As the upper bits of a float16 the exponent is 8 too small.
+    values = (magnitude.astype(np.uint16) << 7).view(np.float16).astype(np.float32) * np.float32(256)
+    values[magnitude == 127] = np.nan
+    signed: npt.NDArray[np.float32] = np.copysign(values, np.where(stored & 128, np.float32(-1), np.float32(1)))
+    return signed
+
+
+_OTHER_FLOATS: dict[str, Callable[[Bytes], npt.NDArray[np.float32]]] = {
+    "f64": _from_f64,
+    "f8_e5m2": _from_e5m2,
+    "f8_e4m3": _from_e4m3,
+}
 
 
 def _rows_cols(tensor: Tensor) -> tuple[int, int]:

@@ -21,8 +21,8 @@ class Hyperparameters:
         self._prefix = prefix
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
-        return self._prefix + key in self._metadata
+        """Whether the key is there, and not null."""
+        return self._metadata.get(self._prefix + key) is not None
 
     def integer(self, key: str, default: int | None = None, *, low: int = 1, high: int = 1 << 31) -> int:
         """An integer in low .. high."""
@@ -45,8 +45,24 @@ class Hyperparameters:
             raise self._wrong(key, "a string", value)
         return value
 
+    def flag(self, key: str, default: bool) -> bool:
+        """True or false."""
+        value = self._metadata.get(self._prefix + key)
+        value = default if value is None else value
+        if not isinstance(value, bool):
+            raise self._wrong(key, "true or false", value)
+        return value
+
+    def section(self, key: str) -> Hyperparameters:
+        """The object at `key`; empty when it is absent."""
+        value = self._metadata.get(self._prefix + key) or {}
+        if not isinstance(value, dict):
+            raise self._wrong(key, "an object", value)
+        return Hyperparameters(value)
+
     def _get(self, key: str, default: Any) -> Any:
-        value = self._metadata.get(self._prefix + key, default)
+        value = self._metadata.get(self._prefix + key)
+        value = default if value is None else value
         if value is None:
             raise BadFileError(
                 "hyperparameter missing", expected=f"metadata key {self._prefix + key}", hint="convert the model again"

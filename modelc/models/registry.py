@@ -8,26 +8,47 @@ from typing import Any
 
 from modelc.errors import UnsupportedError
 from modelc.ir import Model
-from modelc.models import llama
-from modelc.models.weights import Shapes, Weights
+from modelc.models import gpt2, llama
+from modelc.models.weights import Names, Shapes, Weights
 from modelc.program import Builder, Program
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The four parts of an architecture's file that lowering needs."""
+    """The parts of an architecture's file that lowering needs."""
 
-    config: Callable[[Model], Any]
+    from_gguf: Callable[[Model], Any]
+    from_hf: Callable[[Model], Any]
     tensors: Callable[[Any], Shapes]
     optional: Callable[[Any], Shapes]
+    names: Callable[[Any], Names]
+    transposed: Callable[[Any, str], bool]
     lower: Callable[[Any, Weights, Builder], Program]
 
+    def config(self, model: Model) -> Any:
+        """The configuration, from the kind of metadata that the model has."""
+        return self.from_hf(model) if isinstance(model.metadata.get("config"), dict) else self.from_gguf(model)
 
-ARCHITECTURES = {
-    "llama": Architecture(
-        llama.Config.from_gguf, llama.tensors, lambda c: {"output.weight": (c.vocab_size, c.dim)}, llama.lower
-    ),
-}
+
+LLAMA = Architecture(
+    llama.Config.from_gguf,
+    llama.Config.from_hf,
+    llama.tensors,
+    llama.optional_tensors,
+    llama.names,
+    lambda config, name: False,
+    llama.lower,
+)
+GPT2 = Architecture(
+    gpt2.Config.from_gguf,
+    gpt2.Config.from_hf,
+    gpt2.tensors,
+    gpt2.optional_tensors,
+    gpt2.names,
+    gpt2.transposed,
+    gpt2.lower,
+)
+ARCHITECTURES = {"gpt2": GPT2, "llama": LLAMA, "mistral": LLAMA, "qwen2": LLAMA, "qwen3": LLAMA, "smollm": LLAMA}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,4 +77,9 @@ def lower(model: Model) -> Lowered:
             "architecture", got=model.architecture, expected=f"one of {', '.join(sorted(ARCHITECTURES))}"
         )
     config = architecture.config(model)
-    return Lowered(config, Weights(model, architecture.tensors(config), architecture.optional(config)), architecture)
+    shapes, optional = architecture.tensors(config), architecture.optional(config)
+
+    def transposed(name: str) -> bool:
+        return architecture.transposed(config, name)
+
+    return Lowered(config, Weights(model, shapes, optional, architecture.names(config), transposed), architecture)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from modelc import layout
+from modelc.dtypes import DTYPES
 from modelc.errors import BadFileError, UnsupportedError, did_you_mean
 from modelc.ir import Model, Tensor
 from modelc.program import Weight
 
 Shapes = Mapping[str, tuple[int, ...]]
+Names = Callable[[str], str]
 
 
 class Weights:
@@ -25,28 +27,44 @@ class Weights:
         model: The source.
         shapes: Every tensor that must be there, with its shape.
         optional: Tensors that may be there.
+        names: What the source calls a tensor.
+        transposed: Whether the source keeps a matrix as (inputs, outputs): it is turned, in memory.
         lender: Weights whose tensors of the same names are used, where they are.
     """
 
     def __init__(
-        self, model: Model, shapes: Shapes, optional: Shapes | None = None, lender: Weights | None = None
+        self,
+        model: Model,
+        shapes: Shapes,
+        optional: Shapes | None = None,
+        names: Names = lambda name: name,
+        transposed: Callable[[str], bool] = lambda name: False,
+        lender: Weights | None = None,
     ) -> None:
-        available = model.tensors if lender is None else {**model.tensors, **lender._tensors}
+        borrowed = {} if lender is None else lender._tensors
         lent = {} if lender is None else lender._lanes
         self._tensors: dict[str, Tensor] = {}
         self._lanes: dict[str, npt.NDArray[np.uint8]] = {}
         for name, shape in {**shapes, **(optional or {})}.items():
-            tensor = available.get(name)
+            source_name = names(name)
+            tensor = borrowed[name] if name in borrowed else model.tensors.get(source_name)
             if tensor is None:
                 if name in shapes:
-                    hint = did_you_mean(name, model.tensors) or "the file lacks a tensor that its architecture needs"
-                    raise BadFileError("tensor missing", tensor=name, expected=f"shape {shape}", hint=hint)
+                    raise BadFileError(
+                        "tensor missing",
+                        tensor=source_name,
+                        expected=f"shape {shape}",
+                        hint=did_you_mean(source_name, model.tensors)
+                        or "the file lacks a tensor that its architecture needs",
+                    )
                 continue
+            if transposed(name) and len(tensor.shape) == 2:
+                tensor = _turned(tensor)
             if tensor.shape != shape:
-                raise BadFileError("wrong shape", tensor=name, expected=str(shape), got=str(tensor.shape))
+                raise BadFileError("wrong shape", tensor=source_name, expected=str(shape), got=str(tensor.shape))
             if tensor.dtype.name not in layout.RECORD_BYTES:
                 expected = f"one of {', '.join(sorted(layout.RECORD_BYTES))}"
-                raise UnsupportedError("weight type", tensor=name, got=tensor.dtype.name, expected=expected)
+                raise UnsupportedError("weight type", tensor=source_name, got=tensor.dtype.name, expected=expected)
             self._tensors[name] = tensor
             if len(shape) == 2:
                 self._lanes[name] = lent[name] if name in lent else layout.lanes_bytes(tensor)
@@ -67,3 +85,18 @@ class Weights:
         if tensor.dtype.name == "f32":
             return tensor.stored.view(np.float32)
         return layout.dequantize(tensor.dtype, layout.plain_bytes(tensor), tensor.shape)
+
+    def vector_or_zero(self, name: str, length: int) -> npt.NDArray[np.float32]:
+        """A 1-D tensor padded with zeros to `length`; zeros when it is absent."""
+        padded = np.zeros(length, np.float32)
+        if name in self:
+            vector = self.vector(name)
+            padded[: len(vector)] = vector
+        return padded
+
+
+def _turned(tensor: Tensor) -> Tensor:
+    """A matrix with rows and columns exchanged, as float32."""
+    values = layout.dequantize(tensor.dtype, layout.plain_bytes(tensor), tensor.shape)
+    turned = np.ascontiguousarray(values.T)
+    return Tensor(tensor.name, DTYPES["f32"], turned.shape, turned.reshape(-1).view(np.uint8))

@@ -40,6 +40,9 @@ from modelc.program.program import (
     Weight,
 )
 
+NORMS = ("rms_norm", "layer_norm")
+GATES = ("swiglu", "geglu")
+
 
 def float_bits(value: float) -> int:
     """The bits of `value` as float32, the way an instruction carries it."""
@@ -109,27 +112,44 @@ class Builder:
         self._emit(f"embed.{weight.dtype}", fields, [_write(x, PRIVATE, ROWS)])
         return x
 
+    def add_position(self, x: Buffer, weight: Weight) -> None:
+        """x += the rows of `weight` that the batch's positions name."""
+        fields: list[Field] = [weight.offset, weight.cols, x, x.stride, float_bits(1.0)]
+        self._emit(f"embed.{weight.dtype}.position", fields, [_write(x, PRIVATE, ROWS)])
+
     def rms_norm(
         self, x: Buffer, weight: int, eps: float, add: Buffer | None = None, *, out_rows: bool = False
     ) -> Buffer:
         """x += add; returns x / rms(x) * weight, for all rows or for those whose logits are wanted."""
+        return self._norm("rms_norm", x, weight, 0, eps, add, out_rows)
+
+    def layer_norm(
+        self, x: Buffer, weight: int, bias: int, eps: float, add: Buffer | None = None, *, out_rows: bool = False
+    ) -> Buffer:
+        """x += add; returns (x - mean) / deviation * weight + bias."""
+        return self._norm("layer_norm", x, weight, bias, eps, add, out_rows)
+
+    def _norm(
+        self, opcode: str, x: Buffer, weight: int, bias: int, eps: float, add: Buffer | None, out_rows: bool
+    ) -> Buffer:
         out = self.buffer(x.cols, private=True)
         rows = OUT_ROWS if out_rows else ROWS
-        fields: list[Field] = [
-            x,
-            x.stride,
-            -1 if add is None else add,
-            weight,
-            out,
-            float_bits(eps),
-            x.cols,
-            int(out_rows),
-        ]
-        access = [_write(x, PRIVATE, rows), _write(out, PRIVATE, rows)]
+        residual: Field = -1 if add is None else add
+        fields: list[Field] = [x, x.stride, residual, weight, out, float_bits(eps), x.cols, int(out_rows)]
+        fields += [int(x.private), int(add is not None and add.private), bias]
+        one = PRIVATE if x.private else ALL
+        access = [_read(x, one, rows) if add is None else _write(x, one, rows), _write(out, PRIVATE, rows)]
         if add is not None:
-            access.append(_read(add, ALL, rows))
-        self._emit("rms_norm", fields, access)
+            access.append(_read(add, PRIVATE if add.private else ALL, rows))
+        self._emit(opcode, fields, access)
         return out
+
+    def head_norm(self, x: View, weight: int, head_dim: int, eps: float) -> None:
+        """RMS norm of each head of x, in place."""
+        heads = x.cols // head_dim
+        access = [_write(x.buffer, f"{heads} heads", ROWS, x.start, x.start + x.cols)]
+        fields: list[Field] = [x, x.buffer.stride, heads, weight, float_bits(eps)]
+        self._emit(f"head_norm.{head_dim}", fields, access)
 
     def matmul(self, x: Buffer, *weights: Weight, out_rows: bool = False) -> Buffer:
         """x @ W^T for each weight, side by side in one buffer, each part padded to 16 columns."""
@@ -177,10 +197,10 @@ class Builder:
         float32 (measured: prefill 1.03 times as fast).
         """
         maker = self._instructions[-1]
-        fused = alone and maker.opcode in ("rms_norm", "swiglu") and maker.fields[4] is x
+        fused = alone and maker.opcode in (*NORMS, *GATES) and maker.fields[4] is x
         panels = (self.max_rows + PANEL - 1) // PANEL + self.n_threads
         row_bytes = x.cols // 32 * RECORD_BYTES[self.activation]
-        private = not (fused and maker.opcode == "swiglu")  # whose threads share the columns of the row
+        private = not (fused and maker.opcode in GATES)  # whose threads share the columns of the row
         q = Buffer(x.cols, row_bytes, panels * PANEL, "quants", private)
         rows = OUT_ROWS if out_rows else ROWS
         if fused:
@@ -197,13 +217,13 @@ class Builder:
             self._emit(f"quantize.{self.activation}", fields, [read, _write(q, PRIVATE, rows)])
         return q
 
-    def swiglu(self, gate_up: Buffer, cols: int) -> Buffer:
-        """silu(gate) * up from the two halves of a matmul's output."""
+    def gated(self, gate_up: Buffer, cols: int, opcode: str = "swiglu") -> Buffer:
+        """activation(gate) * up from the two halves of a matmul's output; `swiglu` or `geglu`."""
         groups = gate_up.cols // 32
         out = self.buffer(cols)
         division = f"{groups} groups"
         fields: list[Field] = [gate_up, View(gate_up, 16 * groups, cols), gate_up.stride, groups, out, out.stride]
-        self._emit("swiglu", fields, [_read(gate_up, division, ROWS), _write(out, division, ROWS)])
+        self._emit(opcode, fields, [_read(gate_up, division, ROWS), _write(out, division, ROWS)])
         return out
 
     def rope_angles(

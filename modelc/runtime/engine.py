@@ -14,6 +14,7 @@ from modelc.kernels.objects import ObjectCache, Progress, python_function
 from modelc.program import Program
 from modelc.program.program import KvLayer
 from modelc.runtime.memory import allocate
+from modelc.runtime.step_costs import StepCosts
 from modelc.runtime.team import Team
 
 STALL_S = 2e-3  # a wait at a barrier that is longer than any imbalance of work: other processes have the core
@@ -45,6 +46,12 @@ def shift_name(program: Program, layer: KvLayer) -> str:
 class Engine:
     """Runs batches. Not thread-safe: one thread owns it.
 
+    Attributes:
+        program: what it runs.
+        n_slots: sequences that may have pages at the same time.
+        pages: int64 (n_slots, pages of a whole context), the pages of each.
+        costs: what steps cost so far.
+
     Args:
         program: what to run.
         weights: address that the program's weight offsets count from.
@@ -65,6 +72,7 @@ class Engine:
     ) -> None:
         self.program = program
         self.n_slots = n_slots
+        self.costs = StepCosts(program.max_out)
         self._objects = objects  # owns the machine code
         self._shifts: dict[str, Callable[..., tuple[int, ...]]] = {}
         names = [*program.opcodes, "execute", "spin", "worker"]
@@ -151,8 +159,11 @@ class Engine:
                 n_out += 1
             n += count
         self._env[env.N_ROWS], self._env[env.N_UNITS], self._env[env.N_OUT] = n, n_units, n_out
-        self._seconds += self._team.run(n)
+        seconds = self._team.run(n)
+        self._seconds += seconds
         self._steps += 1
+        if n_out == n:
+            self.costs.note(n, len(batch), seconds)
         logits = self._floats[p.logits : p.logits + n_out * p.logits_stride]
         return logits.reshape(n_out, p.logits_stride)[:, : p.vocab_size]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from modelc.errors import ModelcError
+from modelc.runtime.log_probability import log_probability
 from modelc.runtime.sampler import Sampler
 from modelc.runtime.sampling import Sampling
 from modelc.runtime.speculation import Speculator
@@ -23,11 +25,14 @@ class Chunk:
         text: whole characters; may be empty.
         token_ids: the tokens that this step added.
         finish_reason: None until the last chunk; then `stop`, `length`, `cancelled` or `error`.
+        logprobs: natural logarithms of the tokens' probabilities, before temperature and penalties; empty when they
+            were not asked for.
     """
 
     text: str
     token_ids: tuple[int, ...] = ()
     finish_reason: str | None = None
+    logprobs: tuple[float, ...] = ()
 
 
 Sink = Callable[[Chunk], None]
@@ -43,6 +48,8 @@ class Generation:
         seed: of the draws.
         finish_reason: None until the end.
         error: what went wrong, when `finish_reason` is `error`.
+        submitted_s: when it was made, by `time.perf_counter`.
+        started_s: when it got its place in the batch, None before.
     """
 
     def __init__(self, prompt_tokens: int, seed: int) -> None:
@@ -52,6 +59,8 @@ class Generation:
         self.seed = seed
         self.finish_reason: str | None = None
         self.error: ModelcError | None = None
+        self.submitted_s = time.perf_counter()
+        self.started_s: float | None = None
         self._cancelled = False
 
     @property
@@ -133,18 +142,19 @@ class Request:
     def _choose(self, logits: npt.NDArray[np.float32], limit: int | None) -> int:
         token = self._sampler.next(logits, self.dropped + len(self.tokens))
         self.generation.completion_tokens += 1
+        logprobs = (log_probability(logits, token),) if self.sampling.logprobs else ()
         if token in self._end_ids:
-            self.end("stop", (token,))
+            self.end("stop", (token,), logprobs=logprobs)
             return token
         self.tokens.append(token)
         text = self._stops.push(self._decoder.push(token))
         full = limit is not None and len(self.tokens) >= limit
         if self._stops.matched is not None:
-            self.finish(Chunk(text, (token,), "stop"))
+            self.finish(Chunk(text, (token,), "stop", logprobs))
         elif full or self.generation.completion_tokens >= self.sampling.max_tokens:
-            self.end("length", (token,), text)
+            self.end("length", (token,), text, logprobs)
         else:
-            self._send(Chunk(text, (token,)))
+            self._send(Chunk(text, (token,), None, logprobs))
         return token
 
     def drop(self, anchor: int, count: int) -> None:
@@ -155,12 +165,14 @@ class Request:
         if self._speculator is not None:
             self._speculator.forget()
 
-    def end(self, reason: str, token_ids: tuple[int, ...] = (), text: str = "") -> None:
+    def end(
+        self, reason: str, token_ids: tuple[int, ...] = (), text: str = "", logprobs: tuple[float, ...] = ()
+    ) -> None:
         """End with what the decoder and the stop strings held back."""
         text += self._stops.push(self._decoder.flush())
         if self._stops.matched is None:
             text += self._stops.flush()
-        self.finish(Chunk(text, token_ids, reason))
+        self.finish(Chunk(text, token_ids, reason, logprobs))
 
     def fail(self, error: ModelcError) -> None:
         """End with an error."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from modelc.errors import BusyError
 from modelc.kernels.env import PAGE
@@ -29,13 +30,16 @@ class KvMemory:
     Args:
         engine: whose page table is written.
         n_pages: pages it has.
+        shifts: whether sequences are shifted: pages that they share must have room to become their own.
         reserved_slots: slots at the end of the table that are not given out.
     """
 
-    def __init__(self, engine: Engine, n_pages: int, reserved_slots: int = 1) -> None:
+    def __init__(self, engine: Engine, n_pages: int, shifts: bool = False, reserved_slots: int = 1) -> None:
         self.pool = PagePool(n_pages)
         self.prefixes = PrefixCache(self.pool)
         self._engine = engine
+        self._shifts = shifts
+        self._promised = 0  # pages of the active sequences, shared ones counted for each
         self._free_slots = list(range(engine.n_slots - reserved_slots - 1, -1, -1))
 
     @property
@@ -52,8 +56,66 @@ class KvMemory:
             False when there are not enough pages now.
         """
         n_pages = pages_of(min(request.last_position, self._engine.program.n_ctx))
+        if self._shifts and self._promised + n_pages > self.pool.n_pages:
+            return False
         pages, common = self._best_start(request, active)
         common = min(common, len(request.tokens) - 1)  # the last token is computed anew, for its logits
+        whole = common - common % PAGE  # takes a page less: the one in which the common part ends need not be copied
+        return self._begin(request, n_pages, pages, common) or (
+            whole < common and self._begin(request, n_pages, pages, whole)
+        )
+
+    def release(self, request: Request, keep: bool) -> None:
+        """Take back slot and pages; `keep`: what was computed stays for later prompts (not of a shifted sequence)."""
+        self._promised -= len(request.pages)
+        self._free_slots.append(request.slot)
+        request.slot = -1
+        if keep and request.computed and not request.dropped:
+            self.prefixes.keep(request.tokens[: request.computed], request.pages)
+        else:
+            for page in request.pages:
+                self.pool.give(page)
+
+    def shift(self, request: Request, anchor: int) -> None:
+        """Drop the oldest tokens behind the first `anchor`: 75 % of the context stay, keys get their new rotation."""
+        n_ctx = self._engine.program.n_ctx
+        kept = max(int(n_ctx * KEPT_SHARE), 1)
+        anchor = min(anchor, kept - 1)
+        dropped = len(request.tokens) - kept
+        old = request.pages
+        own, new = list[int](), list(old)  # indices of shared pages, which will be written on from now on
+        for i in range(anchor // PAGE, len(old)):
+            while self.pool.is_shared(old[i]) and not self.pool.n_free and self.prefixes.drop_oldest():
+                pass  # until a page is free, or this one is the sequence's alone
+            if self.pool.is_shared(old[i]):
+                own.append(i)
+                new[i] = self.pool.take()
+        if own and own[0] * PAGE < anchor:
+            self._engine.copy_page(old[own[0]], new[own[0]])
+        self._engine.shift(old, new, anchor, dropped, request.computed)
+        for i in own:
+            self.pool.give(old[i])
+        request.pages = new
+        self._engine.pages[request.slot, : len(new)] = new
+        request.drop(anchor, dropped)
+
+    @contextmanager
+    def borrowed(self, n_pages: int) -> Iterator[list[int]]:
+        """Pages for as long as the block runs; kept prefixes give way to them.
+
+        Raises:
+            BusyError: active sequences have too many of them.
+        """
+        if not self._make_room(n_pages):
+            raise BusyError("the memory for keys and values is used up", hint="wait for other requests to finish")
+        pages = [self.pool.take() for _ in range(n_pages)]
+        try:
+            yield pages
+        finally:
+            for page in pages:
+                self.pool.give(page)
+
+    def _begin(self, request: Request, n_pages: int, pages: Sequence[int], common: int) -> bool:
         held = pages[: pages_of(common)]
         for page in held:
             self.pool.share(page)
@@ -66,46 +128,11 @@ class KvMemory:
         for page in held[len(shared) :]:  # the page in which the common part ends is written on: a copy
             self._engine.copy_page(page, request.pages[len(shared)])
             self.pool.give(page)
+        self._promised += n_pages
         request.slot = self._free_slots.pop()
         self._engine.pages[request.slot, :n_pages] = request.pages
         request.computed = request.generation.cached_tokens = common
         return True
-
-    def release(self, request: Request, keep: bool) -> None:
-        """Take back slot and pages; `keep`: what was computed stays for later prompts (not of a shifted sequence)."""
-        self._free_slots.append(request.slot)
-        request.slot = -1
-        if keep and request.computed and not request.dropped:
-            self.prefixes.keep(request.tokens[: request.computed], request.pages)
-        else:
-            for page in request.pages:
-                self.pool.give(page)
-
-    def shift(self, request: Request, anchor: int) -> None:
-        """Drop the oldest tokens behind the first `anchor`: 75 % of the context stay, keys get their new rotation.
-
-        Raises:
-            BusyError: pages shared with others would have to be copied, and none is free.
-        """
-        n_ctx = self._engine.program.n_ctx
-        kept = max(int(n_ctx * KEPT_SHARE), 1)
-        anchor = min(anchor, kept - 1)
-        dropped = len(request.tokens) - kept
-        old = request.pages
-        own = [i for i in range(anchor // PAGE, len(old)) if self.pool.is_shared(old[i])]  # written on from now on
-        if not self._make_room(len(own)):
-            raise BusyError("the memory for keys and values is used up", hint="wait for other requests to finish")
-        new = list(old)
-        for i in own:
-            new[i] = self.pool.take()
-        if own and own[0] * PAGE < anchor:
-            self._engine.copy_page(old[own[0]], new[own[0]])
-        self._engine.shift(old, new, anchor, dropped, request.computed)
-        for i in own:
-            self.pool.give(old[i])
-        request.pages = new
-        self._engine.pages[request.slot, : len(new)] = new
-        request.drop(anchor, dropped)
 
     def _best_start(self, request: Request, active: Sequence[Request]) -> tuple[list[int], int]:
         pages, common = self.prefixes.longest(request.tokens)
@@ -117,11 +144,12 @@ class KvMemory:
         return pages, common
 
     def _make_room(self, n: int) -> bool:
-        """Let go of kept prefixes until n pages are free; False when that is not enough."""
-        while self.pool.n_free < n:
-            if not self.prefixes.drop_oldest():
-                return False
-        return True
+        """Let go of kept prefixes until n pages are free; False, and all are kept, when that would not be enough."""
+        if self.pool.n_free < n and self.pool.n_free + self.prefixes.count_idle() < n:
+            return False
+        while self.pool.n_free < n and self.prefixes.drop_oldest():
+            pass
+        return self.pool.n_free >= n
 
 
 def common_length(a: Sequence[int], b: Sequence[int]) -> int:

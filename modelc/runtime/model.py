@@ -22,9 +22,9 @@ from modelc.program import Builder
 from modelc.runtime.draft import DraftProposer
 from modelc.runtime.engine import Engine, Rows, shift_name
 from modelc.runtime.generation import Chunk, Generation, Request, Sink
+from modelc.runtime.kv_memory import KvMemory, pages_of
 from modelc.runtime.memory import physical_bytes
 from modelc.runtime.options import ACTIVATIONS, Options
-from modelc.runtime.pages import PagePool
 from modelc.runtime.profile import report
 from modelc.runtime.sampler import Sampler, Workspace
 from modelc.runtime.sampling import Sampling
@@ -85,6 +85,7 @@ class LanguageModel:
         chat_template: the Jinja2 source, None when it has none.
         n_ctx: longest sequence.
         vocab_size: number of tokens.
+        gamma: most tokens that speculation proposes for one pass.
         n_threads: size of the team.
         total_params: elements of all tensors.
         total_bytes: bytes of all tensors in the source's layout.
@@ -129,7 +130,7 @@ class LanguageModel:
         self._engine = Engine(program, lowered.weights.base, MAX_SLOTS, n_pages, objects)
         self._workspace = Workspace(python_function(sample, 1, 1), self.vocab_size)
         self._weights = lowered.weights  # keeps the file mapped
-        self._gamma = options.gamma
+        self.gamma = options.gamma
         self._scheduler = Scheduler(self._engine, n_pages, options.anchor_tokens if shifts else None)
 
     # --------------------------------------------------------------------------------------------------- answers
@@ -153,7 +154,9 @@ class LanguageModel:
                 hint="shorten it",
             )
         sampler = Sampler(self._workspace, sampling, prompt)
-        speculator = Speculator(self._draft or PromptLookup(), self._gamma) if self._gamma else None
+        speculator = None
+        if self.gamma:
+            speculator = Speculator(self._draft or PromptLookup(), self.gamma, self._engine.costs)
         request = Request(prompt, sampling, sampler, self.tokenizer, sink, speculator)
         if sampling.max_tokens == 0:
             request.finish(Chunk("", (), "length"))
@@ -208,7 +211,7 @@ class LanguageModel:
         self._check_prompt(tokens)
         if len(tokens) > self.n_ctx:
             raise BadInputError("too many tokens", param="ids", expected=f"at most {self.n_ctx}", got=len(tokens))
-        return self._scheduler.call(lambda engine, pool: _all_logits(engine, pool, tokens))
+        return self._scheduler.call(lambda engine, memory: _all_logits(engine, memory, tokens))
 
     def tokenize(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
         """Token ids of `text`."""
@@ -234,7 +237,7 @@ class LanguageModel:
 
     def start_profile(self) -> None:
         """Count from now on where the time goes."""
-        self._scheduler.call(lambda engine, pool: engine.start_profile())
+        self._scheduler.call(lambda engine, memory: engine.start_profile())
 
     def profile_report(self) -> str:
         """What `start_profile` counted: time by kind of instruction and by layer; also of a model that is closed."""
@@ -259,7 +262,7 @@ class LanguageModel:
 
 def _page_budget(page_bytes: int, n_ctx: int, kv_memory: int | None) -> int:
     """Pages for as many full sequences as there are slots, within the memory meant for them; at least one sequence."""
-    a_sequence = (n_ctx + PAGE - 1) // PAGE
+    a_sequence = pages_of(n_ctx)
     affordable = (physical_bytes() // KV_SHARE if kv_memory is None else kv_memory) // max(page_bytes, 1)
     if affordable < a_sequence:
         raise BadInputError(
@@ -272,19 +275,15 @@ def _page_budget(page_bytes: int, n_ctx: int, kv_memory: int | None) -> int:
     return min(MAX_SLOTS * a_sequence, affordable)
 
 
-def _all_logits(engine: Engine, pool: PagePool, tokens: list[int]) -> npt.NDArray[np.float32]:
+def _all_logits(engine: Engine, memory: KvMemory, tokens: list[int]) -> npt.NDArray[np.float32]:
     """Logits of every position, computed in the last slot with pages of its own."""
     n = len(tokens)
     out = np.empty((n, engine.program.vocab_size), np.float32)
-    pages = [pool.take() for _ in range((n + PAGE - 1) // PAGE)]
-    try:
-        slot = engine.n_slots - 1
+    slot = engine.n_slots - 1
+    with memory.borrowed(pages_of(n)) as pages:
         engine.pages[slot, : len(pages)] = pages
         step = min(engine.program.max_out, engine.program.max_rows)
         for i in range(0, n, step):
             rows = Rows(slot, i, tokens[i : i + step], min(step, n - i))
             out[i : i + step] = engine.run([rows])
-    finally:
-        for page in pages:
-            pool.give(page)
     return out

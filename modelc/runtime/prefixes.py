@@ -81,6 +81,15 @@ class PrefixCache:
         while len(self._ends) > self._limit:
             self.drop_oldest()
 
+    def count_idle(self) -> int:
+        """Pages that nobody else holds: so many are free when every entry is given up."""
+        count, nodes = 0, list(self._root.children.values())
+        while nodes:
+            node = nodes.pop()
+            nodes += node.children.values()
+            count += not self._pool.is_shared(node.page)
+        return count
+
     def drop_oldest(self) -> bool:
         """Give up the least recently used entry; False when there is none."""
         if not self._ends:

@@ -27,6 +27,7 @@ class Sampling:
         logit_bias: added to the logits of single tokens.
         seed: of the random draws, 0 to 2^63 - 1; None takes a fresh one.
         stop: strings that end the answer; they are not part of it.
+        logprobs: whether chunks tell the log-probabilities of their tokens.
     """
 
     max_tokens: int = 128
@@ -40,6 +41,7 @@ class Sampling:
     logit_bias: Mapping[int, float] = field(default_factory=lambda: MappingProxyType({}))
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    logprobs: bool = False
 
     def check(self, vocab_size: int) -> None:
         """Raise BadInputError for a value that has no meaning."""

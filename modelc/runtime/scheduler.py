@@ -8,6 +8,7 @@ engine's rows do not see each other.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,9 +20,9 @@ from modelc.kernels.env import PAGE
 from modelc.runtime.engine import Engine, Rows
 from modelc.runtime.generation import Request
 from modelc.runtime.kv_memory import KvMemory, common_length
-from modelc.runtime.pages import PagePool
 
 Result = TypeVar("Result")
+Job = Callable[[Engine, KvMemory], Result]
 
 ROWS_BESIDE_ANSWERS = 16  # rows of prompts in a step while others are answering: it takes 3 to 4 times a token's time
 ROWS_BESIDE_PROMPTS = 128  # while other prompts wait: a short one soon has its turn
@@ -39,6 +40,7 @@ class Counters:
         active: requests in work now.
         prompt_tokens: of all requests admitted.
         cached_tokens: those whose keys and values were there already.
+        prefix_hits: requests that had such tokens.
         proposed: tokens proposed by speculation.
         accepted: those that were right.
         free_pages: pages that nobody holds now.
@@ -52,6 +54,7 @@ class Counters:
     active: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    prefix_hits: int = 0
     proposed: int = 0
     accepted: int = 0
     free_pages: int = 0
@@ -75,11 +78,11 @@ class Scheduler:
     def __init__(self, engine: Engine, n_pages: int, anchor: int | None = None) -> None:
         self.counters = Counters(pages=n_pages, free_pages=n_pages)
         self._engine = engine
-        self._memory = KvMemory(engine, n_pages)
+        self._memory = KvMemory(engine, n_pages, shifts=anchor is not None)
         self._anchor = anchor
         self._waiting: deque[Request] = deque()
         self._active: list[Request] = []
-        self._jobs: deque[tuple[Callable[[Engine, PagePool], Any], Future[Any]]] = deque()
+        self._jobs: deque[tuple[Job[Any], Future[Any]]] = deque()
         self._condition = threading.Condition()
         self._closed = False
         self._turn = 0
@@ -93,7 +96,7 @@ class Scheduler:
             self._waiting.append(request)
             self._condition.notify()
 
-    def call(self, job: Callable[[Engine, PagePool], Result]) -> Result:
+    def call(self, job: Job[Result]) -> Result:
         """Run `job` between two steps, in the scheduler's thread; returns or raises what it does."""
         future: Future[Result] = Future()
         with self._condition:
@@ -127,7 +130,7 @@ class Scheduler:
                     break
                 jobs, self._jobs = self._jobs, deque()
             for job, future in jobs:
-                _settle(future, job, self._engine, self._memory.pool)
+                _settle(future, job, self._engine, self._memory)
             try:
                 self._drop_cancelled()
                 self._admit()
@@ -168,8 +171,10 @@ class Scheduler:
             with self._condition:
                 self._waiting.remove(request)
             self._active.append(request)
+            request.generation.started_s = time.perf_counter()
             self.counters.prompt_tokens += request.generation.prompt_tokens
             self.counters.cached_tokens += request.generation.cached_tokens
+            self.counters.prefix_hits += request.generation.cached_tokens > 0
 
     def _will_share(self, request: Request) -> bool:
         """Whether an active prompt that is still being computed will soon have a page more that this one needs too."""
@@ -212,14 +217,7 @@ class Scheduler:
             if request.generation.finish_reason is not None:
                 self._release(request, keep=True)
             elif self._anchor is not None and len(request.tokens) >= self._engine.program.n_ctx:
-                self._shift(request, self._anchor)
-
-    def _shift(self, request: Request, anchor: int) -> None:
-        try:
-            self._memory.shift(request, anchor)
-        except BusyError:
-            self._release(request, keep=True)
-            request.end("length")
+                self._memory.shift(request, self._anchor)
 
     def _form_batch(self) -> tuple[list[Rows], list[Request]]:
         """The next rows of each sequence that is answering; the rest of the step for prompts."""
@@ -258,8 +256,8 @@ class Scheduler:
         return sorted(prompts, key=lambda r: len(r.tokens) - r.computed)
 
 
-def _settle(future: Future[Any], job: Callable[[Engine, PagePool], Any], engine: Engine, pool: PagePool) -> None:
+def _settle(future: Future[Any], job: Job[Any], engine: Engine, memory: KvMemory) -> None:
     try:
-        future.set_result(job(engine, pool))
+        future.set_result(job(engine, memory))
     except BaseException as error:
         future.set_exception(error)

@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from modelc.runtime.step_costs import StepCosts
+
 NGRAMS = (3, 2)  # lengths of the endings that are looked up, longest first
-SMOOTHING = 0.2  # weight of the newest verification in the running acceptance
+SMOOTHING = 0.1  # weight of the newest guess in the running share of right ones
+WORTHWHILE = 1.05  # times as many tokens a second as without proposals
+FIRST_LUCK = 0.7  # share of right guesses to begin with: some are tried, a few wrong ones end it
 
 
 class Proposer(Protocol):
@@ -50,7 +54,10 @@ class PromptLookup:
 
 
 class Speculator:
-    """A request's proposals, as many as its luck so far is worth.
+    """A request's proposals, as many as pay for the rows that check them.
+
+    Each step is asked for a guess, checked or not, and the guess compared with what came: so the share of right ones is
+    known also while nothing is proposed.
 
     Attributes:
         proposed: tokens proposed so far.
@@ -59,28 +66,47 @@ class Speculator:
     Args:
         proposer: where they come from.
         gamma: most tokens in one pass.
+        costs: of the engine's steps.
     """
 
-    def __init__(self, proposer: Proposer, gamma: int) -> None:
+    def __init__(self, proposer: Proposer, gamma: int, costs: StepCosts) -> None:
         self.proposed = 0
         self.accepted = 0
         self._proposer = proposer
         self._gamma = gamma
-        self._luck = 1.0  # running share of accepted tokens
+        self._costs = costs
+        self._luck = FIRST_LUCK  # running share of guessed tokens that were right
+        self._guess: list[int] = []
+        self._guessed_at = 0
 
     def propose(self, tokens: Sequence[int], most: int) -> list[int]:
-        """Tokens to check in the next pass, at most `most`; none while they would rarely be right."""
-        worth = round(self._gamma * self._luck)
-        n = min(max(worth, 1), self._gamma, most)
-        return self._proposer.propose(tokens, n) if n > 0 else []
+        """Tokens to check in the next pass, at most `most`."""
+        for guessed, token in zip(self._guess, tokens[self._guessed_at :], strict=False):
+            self._luck += SMOOTHING * ((guessed == token) - self._luck)
+            if guessed != token:
+                break
+        n = self._worth(min(self._gamma, most))
+        self._guess, self._guessed_at = self._proposer.propose(tokens, max(n, 1)), len(tokens)
+        return self._guess[:n]
+
+    def _worth(self, most: int) -> int:
+        """How many tokens make the most of a step: the expected length of its answer over its cost."""
+        best, n = WORTHWHILE, 0
+        expected = chance = 1.0
+        for proposed in range(1, most + 1):
+            chance *= self._luck
+            expected += chance
+            value = expected / self._costs.ratio(proposed)
+            if value > best:
+                best, n = value, proposed
+        return n
 
     def note(self, proposed: int, accepted: int) -> None:
         """Tell how a verification went."""
-        if proposed:
-            self.proposed += proposed
-            self.accepted += accepted
-            self._luck += SMOOTHING * (accepted / proposed - self._luck)
+        self.proposed += proposed
+        self.accepted += accepted
 
     def forget(self) -> None:
         """The sequence was shifted."""
+        self._guess = []
         self._proposer.forget()

@@ -18,10 +18,17 @@ class Merges:
     Args:
         tokens: Id of each text that merging may give.
         n_tokens: Size of the vocabulary.
-        merges: `"left right"`, best first; what is not of that form is skipped.
+        merges: `"left right"` or the two apart, best first; what is not of that form is skipped.
+        right_prefix_chars: Characters at the beginning of the right side that the whole does not have.
     """
 
-    def __init__(self, tokens: Mapping[str, int], n_tokens: int, merges: Iterable[str]) -> None:
+    def __init__(
+        self,
+        tokens: Mapping[str, int],
+        n_tokens: int,
+        merges: Iterable[str | tuple[str, str]],
+        right_prefix_chars: int = 0,
+    ) -> None:
         self._symbols = dict(tokens)
         self._n_tokens = n_tokens
         self._between: list[str] = []
@@ -29,15 +36,16 @@ class Merges:
         self._ranks: dict[int, int] = {}
         symbols, ranks, merged = self._symbols, self._ranks, self._merged
         for merge in merges:
-            left, _, right = merge.partition(" ")
+            left, right = merge if isinstance(merge, tuple) else merge.partition(" ")[::2]
             if not left or not right:
                 continue
+            joined = left + right[right_prefix_chars:]
             try:
                 pair = symbols[left] << 32 | symbols[right]
-                whole = symbols[left + right]
+                whole = symbols[joined]
             except KeyError:
                 pair = self.symbol(left) << 32 | self.symbol(right)
-                whole = self.symbol(left + right)
+                whole = self.symbol(joined)
             if pair not in ranks:
                 ranks[pair] = len(merged)
                 merged.append(whole)

@@ -29,7 +29,7 @@ class SpecialTokens:
     def split(self, text: str) -> Iterator[str | int]:
         """Cut `text` at its special tokens: non-empty strings between them, ids for them."""
         done = 0
-        for at, token, length in self._matches(text):
+        for at, token, length in self.find(text):
             if at > done:
                 yield text[done:at]
             yield token
@@ -37,7 +37,8 @@ class SpecialTokens:
         if done < len(text):
             yield text[done:]
 
-    def _matches(self, text: str) -> Iterator[tuple[int, int, int]]:
+    def find(self, text: str) -> Iterator[tuple[int, int, int]]:
+        """The special tokens of `text`, none over another: place, id, length in characters."""
         start = self._start.search(text) if self._start else None
         while start and self._start:
             at = start.start()

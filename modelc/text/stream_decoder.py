@@ -13,10 +13,12 @@ class StreamDecoder:
     Args:
         tokenizer: Gives the bytes of each token.
         skip_special: Leave control tokens out.
+        at_start: The tokens begin a text; False when they go on one, so that a leading space belongs to them.
     """
 
-    def __init__(self, tokenizer: Tokenizer, skip_special: bool = False) -> None:
+    def __init__(self, tokenizer: Tokenizer, skip_special: bool = False, at_start: bool = True) -> None:
         self._tokenizer = tokenizer
+        self._begins = self._at_start = at_start
         self._skipped = tokenizer.special_ids if skip_special else frozenset[int]()
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -24,10 +26,14 @@ class StreamDecoder:
         """Add a token; returns the characters that are now complete (none, or several)."""
         if token in self._skipped:
             return ""
+        if self._at_start and 0 <= token < self._tokenizer.vocab_size:
+            self._at_start = False
+            return self._utf8.decode(self._tokenizer.first_token_bytes(token))
         return self._utf8.decode(self._tokenizer.token_bytes(token))
 
     def flush(self) -> str:
         """End the text; returns U+FFFD for a character that was begun and not finished, and starts anew."""
         rest = self._utf8.decode(b"", final=True)
         self._utf8.reset()
+        self._at_start = self._begins
         return rest

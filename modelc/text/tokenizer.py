@@ -7,6 +7,11 @@ from typing import Any, Protocol
 
 from modelc.errors import BadFileError, UnsupportedError
 from modelc.text.bpe import BpeTokenizer
+from modelc.text.hf import HfTokenizer
+from modelc.text.sentencepiece import SentencePieceTokenizer
+from modelc.text.unigram_tokenizer import UnigramTokenizer
+from modelc.text.vocabulary import NAME_KEY
+from modelc.text.word_piece_tokenizer import WordPieceTokenizer
 
 
 class Tokenizer(Protocol):
@@ -58,10 +63,18 @@ class Tokenizer(Protocol):
         """Bytes of `ids`; ids outside the vocabulary are skipped."""
 
     def token_bytes(self, token: int) -> bytes:
-        """Bytes that one token stands for."""
+        """Bytes that a token adds to a text that has begun; none for an unknown id."""
+
+    def first_token_bytes(self, token: int) -> bytes:
+        """Bytes of a token that begins a text: some tokenizers take its leading space away."""
 
 
-_BY_MODEL: dict[str, Callable[[Mapping[str, Any]], Tokenizer]] = {"gpt2": BpeTokenizer.from_gguf}
+_BY_MODEL: dict[str, Callable[[Mapping[str, Any]], Tokenizer]] = {
+    "gpt2": BpeTokenizer.from_gguf,
+    "llama": SentencePieceTokenizer.from_gguf,
+    "bert": WordPieceTokenizer.from_gguf,
+    "t5": UnigramTokenizer.from_gguf,
+}
 _NO_TOKENIZER = frozenset({"none", "no_vocab"})
 
 
@@ -69,7 +82,8 @@ def load_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
     """The tokenizer that a model's metadata describe.
 
     Args:
-        metadata: The model's keys as its file has them, arrays as lists.
+        metadata: The model's keys as its file has them, arrays as lists; the parsed `tokenizer.json` under
+            `tokenizer`, with `tokenizer_config`, `generation_config` and `config` beside it.
 
     Returns:
         The bytes as tokens (`BpeTokenizer.byte_fallback`) for a model without a tokenizer.
@@ -78,6 +92,8 @@ def load_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
         BadFileError: The tokenizer's keys are incomplete or contradict each other.
         UnsupportedError: The tokenizer is of a kind that modelc does not have.
     """
+    if metadata.get("tokenizer") is not None:
+        return HfTokenizer(metadata)
     keys = tokenizer_metadata(metadata)
     model = keys.get("tokenizer.ggml.model")
     if model is None and "tokenizer.ggml.tokens" not in keys:
@@ -91,7 +107,7 @@ def load_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
         raise UnsupportedError(
             "this tokenizer is not supported", got=f"tokenizer.ggml.model '{model}'", expected=" or ".join(_BY_MODEL)
         )
-    return load(keys)
+    return load({**keys, NAME_KEY: metadata.get(NAME_KEY)})
 
 
 def tokenizer_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
+from math import isfinite
 from typing import Any
 
 from modelc.errors import BadFileError
+from modelc.text.ends import known_ends
 
 _LOG = logging.getLogger(__name__)
 
-# Texts that end a turn or a document in known models.
-_END_TEXTS = """<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|calls|> <|flush|> <end_of_turn> <|endoftext|> </s>
-<|eom_id|> <EOT> _<EOT> [EOT] [EOS] <|end_of_text|> <end_of_utterance> <eos> <｜end▁of▁sentence｜> [e~["""
-# In code models: padding, the next repository, the next file. What follows is no longer the answer.
-_CODE_END_TEXTS = """<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD] <|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame>
-<|file_sep|>"""
+NAME_KEY = "general.name"
 _END_KEYS = ("eos", "eot", "eom", "fim_pad", "fim_rep", "fim_sep")
 
 
@@ -45,8 +42,14 @@ class Vocabulary:
         pad_id: Padding.
         eog_ids: Every token that ends a generation.
         add_bos: Whether text starts with BOS; None when the file does not say.
-        add_eos: Whether text ends with EOS.
+        add_eos: Whether text ends with EOS; None when the file does not say.
         pre: Name of the pre-tokenizer; None when the file names none.
+        scores: Score of each id; empty when they are not needed.
+        unknown_id: For what no token covers.
+        cls_id: Begins what an encoder reads.
+        sep_id: Ends what an encoder reads.
+        add_space_prefix: Whether text starts with a space that is not part of it; None when the file does not say.
+        rstrip_ids: Tokens that take the white space after them.
     """
 
     tokens: list[str]
@@ -57,26 +60,43 @@ class Vocabulary:
     pad_id: int | None = None
     eog_ids: frozenset[int] = frozenset()
     add_bos: bool | None = None
-    add_eos: bool = False
+    add_eos: bool | None = None
     pre: str | None = None
+    scores: list[float] = field(default_factory=list)
+    unknown_id: int | None = None
+    cls_id: int | None = None
+    sep_id: int | None = None
+    add_space_prefix: bool | None = None
+    rstrip_ids: frozenset[int] = frozenset()
 
     @classmethod
-    def from_gguf(cls, metadata: Mapping[str, Any]) -> Vocabulary:
+    def from_gguf(
+        cls, metadata: Mapping[str, Any], needs: str = "merges", default_ids: Mapping[str, int] | None = None
+    ) -> Vocabulary:
         """Read the `tokenizer.ggml.*` keys.
 
         Args:
             metadata: GGUF keys and their values, arrays as lists.
+            needs: What there must be beside the tokens: "merges", "scores" or "".
+            default_ids: Special ids, by the names in GGUF, that hold where the file has no such key.
 
         Raises:
             BadFileError: A key that is needed is missing, has another type or length, or contradicts another.
         """
         tokens = _strings(metadata, "tokens")
         types = _types(metadata, len(tokens))
-        merges = _strings(metadata, "merges")
+        merges = _strings(metadata, "merges") if needs == "merges" else []
         ids = {name: _token_id(metadata, f"{name}_token_id", len(tokens)) for name in (*_END_KEYS, "bos", "padding")}
+        others = {
+            name: _token_id(metadata, f"{name}_token_id", len(tokens)) for name in ("unknown", "cls", "seperator")
+        }
+        for name, default in (default_ids or {}).items():
+            table = others if name in others else ids
+            if f"tokenizer.ggml.{name}_token_id" not in metadata and default < len(tokens):
+                table[name] = default
         named = {token for token in ids.values() if token is not None}
         ends = {token for name in _END_KEYS if (token := ids[name]) is not None} | _listed_ends(metadata, len(tokens))
-        known = _known_ends(tokens)
+        known = known_ends(enumerate(tokens))
         _restore_types(tokens, types, merges, named | known)
         special = (TokenType.CONTROL, TokenType.USER_DEFINED)
         vocabulary = cls(
@@ -88,8 +108,14 @@ class Vocabulary:
             pad_id=ids["padding"],
             eog_ids=frozenset(ends | {token for token in known if types[token] in special}),
             add_bos=_flag(metadata, "add_bos_token"),
-            add_eos=_flag(metadata, "add_eos_token") or False,
+            add_eos=_flag(metadata, "add_eos_token"),
             pre=_text(metadata, "pre"),
+            scores=_scores(metadata, len(tokens)) if needs == "scores" else [],
+            unknown_id=others["unknown"],
+            cls_id=others["cls"],
+            sep_id=others["seperator"],
+            add_space_prefix=_flag(metadata, "add_space_prefix"),
+            rstrip_ids=_rstrip_ids(metadata, tokens, types),
         )
         for wanted, token, name in ((vocabulary.add_bos, ids["bos"], "bos"), (vocabulary.add_eos, ids["eos"], "eos")):
             if wanted and token is None:
@@ -129,6 +155,15 @@ def _types(metadata: Mapping[str, Any], n_tokens: int) -> list[int]:
     return list(types[:n_tokens])
 
 
+def _scores(metadata: Mapping[str, Any], n_tokens: int) -> list[float]:
+    scores = _value(metadata, "scores", list, "a list of numbers")
+    if scores is None or len(scores) < n_tokens:
+        raise BadFileError("the tokenizer has no score for each token", expected=n_tokens, got=len(scores or ()))
+    if set(map(type, scores)) - {float, int} or not all(map(isfinite, scores)):
+        raise BadFileError("tokenizer.ggml.scores has the wrong type", expected="finite numbers only")
+    return list(map(float, scores[:n_tokens]))
+
+
 def _token_id(metadata: Mapping[str, Any], name: str, n_tokens: int) -> int | None:
     token = _value(metadata, name, int, "an integer")
     if token is not None and not 0 <= token < n_tokens:
@@ -147,16 +182,6 @@ def _text(metadata: Mapping[str, Any], name: str) -> str | None:
     return None if text is None else str(text)
 
 
-def _known_ends(tokens: Sequence[str]) -> set[int]:
-    """Ids of the tokens whose text is a well-known end, whatever their type."""
-    known = {*_END_TEXTS.split(), *_CODE_END_TEXTS.split()}
-    found = {text: token for token, text in enumerate(tokens) if text in known}
-    # Where a message ends with <|return|> or <|call|>, <|end|> only ends a part of it.
-    if found.keys() & {"<|call|>", "<|calls|>"} and found.keys() & {"<|return|>", "<|flush|>"}:
-        found.pop("<|end|>", None)
-    return set(found.values())
-
-
 def _restore_types(tokens: Sequence[str], types: list[int], merges: Sequence[str], special: set[int]) -> None:
     """Mark those of `special` as control tokens that the file calls ordinary.
 
@@ -168,6 +193,17 @@ def _restore_types(tokens: Sequence[str], types: list[int], merges: Sequence[str
     for token in suspects:
         if tokens[token] not in made:
             types[token] = TokenType.CONTROL
+
+
+def _rstrip_ids(metadata: Mapping[str, Any], tokens: Sequence[str], types: Sequence[int]) -> frozenset[int]:
+    """GGUF has no key for it: Phi-3's marks of turns take the white space after them, and no other model's do."""
+    name = metadata.get(NAME_KEY)
+    if not isinstance(name, str) or not any(phi in name.casefold() for phi in ("phi-3", "phi3")):
+        return frozenset()
+    special = (TokenType.CONTROL, TokenType.USER_DEFINED)
+    return frozenset(
+        token for token, kind in enumerate(types) if kind in special and tokens[token] not in ("<s>", "<|endoftext|>")
+    )
 
 
 def _listed_ends(metadata: Mapping[str, Any], n_tokens: int) -> set[int]:

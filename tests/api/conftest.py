@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from modelc.api.options import ServeOptions
 from modelc.api.state import ServerState
 from modelc.errors import BadFileError, BadInputError, ModelcError
 from modelc.runtime import Chunk, Sampling
+from modelc.runtime.scheduler import Counters
 
 BOS_ID = 256
 FRESH_SEED = 4242
@@ -37,6 +39,8 @@ class FakeGeneration:
         self.finish_reason: str | None = None
         self.error: ModelcError | None = None
         self.cancelled = threading.Event()
+        self.submitted_s = time.perf_counter()
+        self.started_s: float | None = None
 
     def cancel(self) -> None:
         self.cancelled.set()
@@ -50,6 +54,9 @@ class FakeModel:
     delay_s: float = 0.0
     prefill_s: float = 0.0
     fail_after: int | None = None
+    fail_seed: int | None = None  # the only one that fails
+    pieces_of_seed: dict[int, Sequence[str]] = field(default_factory=dict)  # instead of `pieces`
+    logprobs_of_seed: dict[int, float] = field(default_factory=dict)  # of each token
     name: str = "fake/model"
     n_ctx: int = 300
     architecture: str = "llama"
@@ -58,6 +65,8 @@ class FakeModel:
     total_params: int = 10
     total_bytes: int = 20
     n_threads: int = 1
+    gamma: int = 3
+    counters: Counters = field(default_factory=Counters)
     tensor_names: list[str] = field(default_factory=lambda: ["a.weight", "b.weight"])
     tokenizer: Any = field(default_factory=lambda: SimpleNamespace(bos_id=BOS_ID))
     prompts: list[list[int]] = field(default_factory=list)
@@ -95,19 +104,22 @@ class FakeModel:
         self.closed = True
 
     def _generate(self, generation: FakeGeneration, sink: Callable[[Chunk], None]) -> None:
-        limit = generation.sampling.max_tokens
-        reason = "length" if limit < len(self.pieces) else "stop"
+        sampling = generation.sampling
+        pieces = self.pieces_of_seed.get(generation.seed, self.pieces)
+        logprobs = (self.logprobs_of_seed.get(generation.seed, 0.0),) if sampling.logprobs else ()
+        reason = "length" if sampling.max_tokens < len(pieces) else "stop"
+        generation.started_s = time.perf_counter()
         generation.cancelled.wait(self.prefill_s)
-        for i, piece in enumerate(self.pieces[:limit]):
+        for i, piece in enumerate(pieces[: sampling.max_tokens]):
             if generation.cancelled.is_set():
                 reason = "cancelled"
                 break
-            if i == self.fail_after:
+            if i == self.fail_after and self.fail_seed in (None, generation.seed):
                 generation.error = BadFileError("the file changed under the engine", path="x.modelc")
                 reason = "error"
                 break
             generation.completion_tokens += 1
-            sink(Chunk(piece, (i,), None))
+            sink(Chunk(piece, (i,), None, logprobs))
             generation.cancelled.wait(self.delay_s)
         generation.finish_reason = reason
         sink(Chunk("", (), reason))

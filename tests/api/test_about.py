@@ -5,6 +5,7 @@ from typing import Any
 from litestar import Litestar
 from litestar.testing import TestClient
 
+from modelc.runtime.scheduler import Counters
 from modelc.version import __version__
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
@@ -49,7 +50,7 @@ def test_props_shows_the_defaults_in_use(client_of: Any, model: Any) -> None:
         "repetition_penalty": 1.0,
         "presence_penalty": 0.0,
         "frequency_penalty": 0.0,
-        "gamma": 0,
+        "gamma": 3,
     }
 
 
@@ -70,3 +71,30 @@ def test_metrics_count_requests_tokens_and_time(client: TestClient[Litestar]) ->
     assert "modelc_inference_duration_seconds_count 1.0" in lines
     buckets = [line.split('"')[1] for line in lines if line.startswith("modelc_inference_duration_seconds_bucket")]
     assert buckets == ["0.01", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "+Inf"]
+    assert "modelc_queue_seconds_count 1.0" in lines
+
+
+def test_metrics_show_what_the_scheduler_counts(client: TestClient[Litestar], model: Any) -> None:
+    model.counters = Counters(*range(1, 13))
+    lines = client.get("/metrics").text.splitlines()
+    for name, field in (
+        ("steps_total", "steps"),
+        ("batch_rows_total", "rows"),
+        ("queued_generations", "waiting"),
+        ("running_generations", "active"),
+        ("prompt_tokens_total", "prompt_tokens"),
+        ("cached_tokens_total", "cached_tokens"),
+        ("prefix_hits_total", "prefix_hits"),
+        ("speculation_proposed_tokens_total", "proposed"),
+        ("speculation_accepted_tokens_total", "accepted"),
+        ("kv_pages", "pages"),
+        ("kv_free_pages", "free_pages"),
+        ("kept_prefixes", "kept_prefixes"),
+    ):
+        assert f"modelc_{name} {float(getattr(model.counters, field))}" in lines
+
+
+def test_metrics_are_there_before_the_model_is(client_of: Any) -> None:
+    text = client_of(None).get("/metrics").text
+    assert "modelc_active_requests 1.0" in text
+    assert "modelc_kv_pages" not in text

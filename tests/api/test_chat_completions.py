@@ -44,6 +44,40 @@ def test_a_whole_answer(client: TestClient[Litestar]) -> None:
     }
 
 
+def test_choices_draw_from_the_seeds_that_follow_and_the_prompt_counts_once(
+    client: TestClient[Litestar], model: Any
+) -> None:
+    model.pieces_of_seed = {6: ["second"]}
+    answer = client.post(URL, json={**HELLO, "n": 3, "seed": 5}).json()
+    assert [generation.seed for generation in model.generations] == [5, 6, 7]
+    texts = [(choice["index"], choice["message"]["content"]) for choice in answer["choices"]]
+    assert texts == [(0, "The capital is Pärïs."), (1, "second"), (2, "The capital is Pärïs.")]
+    assert answer["usage"] == {
+        "prompt_tokens": 10,
+        "completion_tokens": 11,
+        "total_tokens": 21,
+        "prompt_tokens_details": {"cached_tokens": 1},
+    }
+    client.post(URL, json={**HELLO, "n": 2})  # no seed: the first one takes one, the next follows
+    assert [generation.seed for generation in model.generations[3:]] == [4242, 4243]
+
+
+def test_streamed_choices_each_have_a_role_their_text_and_a_reason(client: TestClient[Litestar], model: Any) -> None:
+    model.pieces_of_seed = {6: ["second", "!"]}
+    body = {**HELLO, "n": 2, "seed": 5, "stream": True, "stream_options": {"include_usage": True}, "max_tokens": 2}
+    *chunks, last = chunks_of(client.post(URL, json=body))
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    for index, pieces, reason in ((0, ["The", " capital"], "length"), (1, ["second", "!"], "stop")):
+        mine = [choice for choice in choices if choice["index"] == index]
+        assert [choice["delta"] for choice in mine] == [
+            {"role": "assistant", "content": ""},
+            *({"content": piece} for piece in pieces),
+            {},
+        ]
+        assert [choice["finish_reason"] for choice in mine] == [None] * 3 + [reason]
+    assert (last["choices"], last["usage"]["completion_tokens"]) == ([], 4)
+
+
 def test_an_answer_cut_by_max_tokens_ends_with_length(client: TestClient[Litestar]) -> None:
     choice = client.post(URL, json={**HELLO, "max_tokens": 100, "max_completion_tokens": 2}).json()["choices"][0]
     assert (choice["message"]["content"], choice["finish_reason"]) == ("The capital", "length")

@@ -73,10 +73,9 @@ def test_what_is_no_prompt_is_named(client: TestClient[Litestar], prompt: Any, p
     assert (response.status_code, response.json()["error"]["param"]) == (400, param)
 
 
-def test_a_prompt_that_cannot_be_taken_stops_those_before_it(client: TestClient[Litestar], model: Any) -> None:
-    model.delay_s = 5.0
-    assert client.post(URL, json={"prompt": ["a", "x" * 400]}).status_code == 400
-    assert [generation.cancelled.is_set() for generation in model.generations] == [True]
+def test_a_prompt_that_cannot_be_taken_keeps_the_others_from_starting(client: TestClient[Litestar], model: Any) -> None:
+    assert client.post(URL, json={"prompt": ["a", "x" * 400], "n": 2}).status_code == 400
+    assert model.generations == []
 
 
 def test_all_prompts_use_the_seed_that_is_reported(client: TestClient[Litestar], model: Any) -> None:
@@ -85,17 +84,83 @@ def test_all_prompts_use_the_seed_that_is_reported(client: TestClient[Litestar],
     assert model.generations[1].sampling.seed == answer["seed"]
 
 
-def test_a_stream_goes_prompt_by_prompt(client: TestClient[Litestar]) -> None:
-    body = {"prompt": ["a", "b"], "max_tokens": 2, "stream": True, "stream_options": {"include_usage": True}}
-    *chunks, last = chunks_of(client.post(URL, json=body))
-    assert len({chunk["id"] for chunk in [*chunks, last]}) == 1
-    assert [(c["index"], c["text"], c["finish_reason"]) for chunk in chunks for c in chunk["choices"]] == [
-        (0, "The", None),
-        (0, " capital", None),
-        (0, "", "length"),
-        (1, "The", None),
-        (1, " capital", None),
-        (1, "", "length"),
+def test_choices_come_prompt_by_prompt_from_the_seeds_that_follow(client: TestClient[Litestar], model: Any) -> None:
+    model.pieces_of_seed = {6: ["second"]}
+    answer = client.post(URL, json={"prompt": ["a", "b"], "n": 2, "seed": 5}).json()
+    assert [generation.seed for generation in model.generations] == [5, 6, 5, 6]
+    assert model.prompts == [[256, 97], [256, 97], [256, 98], [256, 98]]
+    assert [choice["index"] for choice in answer["choices"]] == [0, 1, 2, 3]
+    assert [choice["text"] for choice in answer["choices"]] == ["The capital is Pärïs.", "second"] * 2
+    assert answer["usage"]["prompt_tokens"] == 4  # each prompt once
+    assert answer["usage"]["prompt_tokens_details"] == {"cached_tokens": 2}
+    assert answer["usage"]["completion_tokens"] == 12
+
+
+def test_behind_the_last_seed_comes_the_first(client: TestClient[Litestar], model: Any) -> None:
+    client.post(URL, json={"prompt": "a", "n": 3, "seed": 2**63 - 2})
+    assert [generation.seed for generation in model.generations] == [2**63 - 2, 2**63 - 1, 0]
+
+
+def test_the_likeliest_of_best_of_are_returned_the_best_first(client: TestClient[Litestar], model: Any) -> None:
+    model.pieces_of_seed = {5: ["one"], 6: ["two"] * 9, 7: ["three"], 8: ["four"]}
+    model.logprobs_of_seed = {5: -2.0, 6: -0.5, 7: -1.0, 8: float("nan")}
+    answer = client.post(URL, json={"prompt": ["a", "b"], "n": 2, "best_of": 4, "seed": 5}).json()
+    assert [(c["index"], c["text"]) for c in answer["choices"]] == [
+        (0, "two" * 9),  # the mean counts, not the sum
+        (1, "three"),
+        (2, "two" * 9),
+        (3, "three"),
     ]
-    assert (last["choices"], last["usage"]["total_tokens"]) == ([], 8)
+    assert answer["usage"]["completion_tokens"] == 2 * 12
+    assert answer["usage"]["prompt_tokens"] == 4
+
+
+def test_log_probabilities_are_computed_only_where_they_decide(client: TestClient[Litestar], model: Any) -> None:
+    client.post(URL, json={"prompt": "a", "n": 2, "best_of": 2})
+    assert [generation.sampling.logprobs for generation in model.generations] == [False] * 2
+    client.post(URL, json={"prompt": "a", "best_of": 2})
+    assert [generation.sampling.logprobs for generation in model.generations[2:]] == [True] * 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "n"), [({"n": 0}, 1), ({"n": -3}, 1), ({"n": 99}, 20), ({"n": 10**30}, 20), ({"best_of": 0}, 1)]
+)
+def test_numbers_of_choices_are_clamped(
+    client: TestClient[Litestar], model: Any, fields: dict[str, int], n: int
+) -> None:
+    assert len(client.post(URL, json={"prompt": "a", **fields}).json()["choices"]) == n
+    assert len(model.generations) == n
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"n": 3, "best_of": 2}, "best_of"),
+        ({"n": 2, "best_of": 0}, "best_of"),
+        ({"best_of": 2, "stream": True}, "best_of"),
+        ({"n": "2"}, "n"),
+        ({"n": 1.5}, "n"),
+        ({"best_of": True}, "best_of"),
+    ],
+)
+def test_choices_that_cannot_be_had_are_refused(
+    client: TestClient[Litestar], model: Any, fields: dict[str, Any], param: str
+) -> None:
+    response = client.post(URL, json={"prompt": "a", **fields})
+    assert (response.status_code, response.json()["error"]["param"]) == (400, param)
+    assert model.generations == []
+
+
+def test_a_stream_has_the_chunks_of_each_choice_in_order(client: TestClient[Litestar]) -> None:
+    options = {"stream": True, "stream_options": {"include_usage": True}, "best_of": 2}
+    *chunks, last = chunks_of(client.post(URL, json={"prompt": ["a", "b"], "n": 2, "max_tokens": 2, **options}))
+    assert len({chunk["id"] for chunk in [*chunks, last]}) == 1
+    choices = [choice for chunk in chunks for choice in chunk["choices"]]
+    for index in range(4):
+        assert [(c["text"], c["finish_reason"]) for c in choices if c["index"] == index] == [
+            ("The", None),
+            (" capital", None),
+            ("", "length"),
+        ]
+    assert (last["choices"], last["usage"]["total_tokens"]) == ([], 4 + 8)
     assert all(chunk["usage"] is None for chunk in chunks)

@@ -52,6 +52,8 @@ def test_a_client_that_goes_away_stops_the_generation(
         assert generation.cancelled.wait(20)
         assert wait_for(lambda: generation.finish_reason == "cancelled")
         assert generation.completion_tokens < len(LONG)
+        status = 200 if path == "/chat/stream" or more else 499  # a stream had begun
+        assert wait_for(lambda: f'endpoint="{path}",status="{status}"}} 1.0' in httpx.get(f"{url}/metrics").text)
 
 
 def test_requests_are_answered_side_by_side(served: Any, model: Any) -> None:
@@ -71,6 +73,36 @@ def test_requests_are_answered_side_by_side(served: Any, model: Any) -> None:
         for thread in threads:
             thread.join()
     assert statuses == [503] * 5  # cancelled, not by the client
+
+
+def test_choices_are_sent_as_their_tokens_come(served: Any, model: Any) -> None:
+    model.pieces_of_seed = {5: LONG, 6: ["quick"]}
+    model.delay_s = 0.1
+    with served(model) as url, post(url, "/v1/chat/completions", HELLO % b', "n": 2, "seed": 5, "stream": true') as it:
+        received = b""
+        while b'"finish_reason":"stop"' not in received:
+            received += it.recv(4096)
+        assert b'"content":" 0"' in received
+        assert model.generations[0].finish_reason is None
+
+
+def test_one_choice_that_fails_stops_the_others(served: Any, model: Any) -> None:
+    model.pieces, model.delay_s = LONG, 0.05
+    model.fail_after, model.fail_seed = 1, 6
+    body = {"prompt": "a", "n": 2, "seed": 5, "max_tokens": 1000}
+    with served(model) as url:
+        assert httpx.post(f"{url}/v1/completions", json=body, timeout=20).status_code == 500
+        assert wait_for(lambda: model.generations[0].finish_reason == "cancelled")
+
+
+def test_a_client_that_does_not_read_is_not_generated_for_without_end(
+    served: Any, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("modelc.api.generation.MAX_UNREAD", 50)
+    model.pieces = ("x" * 100_000,) * 100_000
+    with served(model) as url, post(url, "/chat/stream", HELLO.replace(b"1000", b"100000") % b""):
+        assert wait_for(lambda: model.generations and model.generations[0].cancelled.is_set())
+        assert wait_for(lambda: model.generations[0].finish_reason == "cancelled")
 
 
 def test_tokens_are_sent_as_they_come(served: Any, model: Any) -> None:

@@ -21,14 +21,14 @@ from modelc.errors import BadFileError, BadInputError, ModelcError
 
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
 PROGRAM = """
-import sys, time
+import sys
 from modelc.api.options import ServeOptions
 from modelc.api.server import serve
 
-port, load_s, delay_s = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+port, delay_s = int(sys.argv[1]), float(sys.argv[2])
 def load():
-    time.sleep(load_s)
-    from conftest import FakeModel
+    sys.stdin.readline()
+    from tests.api.conftest import FakeModel
     return FakeModel(delay_s=delay_s)
 sys.exit(serve(load, ServeOptions(port=port)))
 """
@@ -44,11 +44,13 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(load_s: float, delay_s: float) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(delay_s: float) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server that loads until it is told to go on, and waits so long after each token."""
     port = free_port()
-    command = [sys.executable, "-c", PROGRAM, str(port), str(load_s), str(delay_s)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", PROGRAM, str(port), str(delay_s)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, env=environment, text=True, **pipes)
     try:
         yield process, f"http://127.0.0.1:{port}"
     finally:
@@ -65,6 +67,12 @@ def health(url: str) -> tuple[int, str] | None:
     return response.status_code, response.json()["status"]
 
 
+def go_on(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
 def wait_for(url: str, wanted: tuple[int, str] | None) -> None:
     end = time.monotonic() + 30
     while (got := health(url)) != wanted:
@@ -73,8 +81,9 @@ def wait_for(url: str, wanted: tuple[int, str] | None) -> None:
 
 
 def test_it_listens_while_it_loads_and_ends_when_what_is_in_flight_is_answered() -> None:
-    with running(load_s=0.5, delay_s=0.3) as (process, url):
+    with running(delay_s=0.3) as (process, url):
         wait_for(url, (503, "loading"))
+        go_on(process)
         wait_for(url, (200, "ok"))
         with httpx.stream("POST", f"{url}/chat/stream", json=HELLO, timeout=20) as response:
             lines = response.iter_lines()
@@ -89,7 +98,8 @@ def test_it_listens_while_it_loads_and_ends_when_what_is_in_flight_is_answered()
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    with running(load_s=0.0, delay_s=60.0) as (process, url):
+    with running(delay_s=60.0) as (process, url):
+        go_on(process)
         wait_for(url, (200, "ok"))
         with httpx.stream("POST", f"{url}/chat/stream", json=HELLO, timeout=20) as response:
             next(response.iter_lines())
@@ -101,7 +111,7 @@ def test_a_second_signal_ends_it_at_once() -> None:
 
 
 def test_a_signal_while_it_loads_does_not_wait_for_the_model() -> None:
-    with running(load_s=60.0, delay_s=0.0) as (process, url):
+    with running(delay_s=0.0) as (process, url):
         wait_for(url, (503, "loading"))
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 0

@@ -79,3 +79,27 @@ def test_inspect_of_an_unknown_file_says_what_it_looks_like(modelc: Modelc, tmp_
     result = modelc("inspect", path)
     assert result.code == 1
     assert "an HTML page" in result.err
+
+
+def test_inspect_shows_what_other_types_would_take(modelc: Modelc, gguf: Path) -> None:
+    found = {row["dtype"]: row for row in json.loads(modelc("inspect", gguf, "--quant-sizes", "--json").out)}
+    # 64, 3 and 8 elements
+    sizes = {"fp32": 300, "fp16": 150, "int8": 75, "int4": 32 + 2 + 4, "q4_0": 18 * (2 + 1 + 1)}
+    assert {name: row["bytes"] for name, row in found.items()} == sizes
+    assert found["fp32"]["change_percent"] == pytest.approx(100 * (300 - 106) / 106)
+    lines = modelc("inspect", gguf, "--quant-sizes").out.splitlines()
+    assert lines[0].split() == ["TYPE", "MB", "CHANGE%"]
+    assert lines[-1].split() == ["q4_0", "0.00", "-32.1"]
+
+
+def test_inspect_writes_a_model_card(modelc: Modelc, gguf: Path) -> None:
+    result = modelc("inspect", gguf, "--readme")
+    assert (result.code, result.err) == (0, "")
+    assert "# Tiny" in result.out.splitlines()
+    assert modelc("inspect", gguf, "--readme", "--json").code == 2
+
+
+def test_inspect_takes_the_format_where_the_name_is_wrong(modelc: Modelc, gguf: Path) -> None:
+    misnamed = gguf.rename(gguf.with_suffix(".onnx"))
+    assert modelc("inspect", misnamed, "-f", "gguf").code == 0
+    assert modelc("inspect", misnamed, "-f", "gguff").code == 2

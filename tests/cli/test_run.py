@@ -33,12 +33,12 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
 
 
 @pytest.fixture
-def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+def loads(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Path, dict[str, Any]]]:
     """The arguments of every load of a model."""
-    calls: list[tuple[Any, ...]] = []
+    calls: list[tuple[Path, dict[str, Any]]] = []
 
-    def load(*arguments: Any) -> SimpleNamespace:
-        calls.append(arguments)
+    def load(path: Path, **options: Any) -> SimpleNamespace:
+        calls.append((path, options))
         return SimpleNamespace()
 
     monkeypatch.setattr(LOADED, load)
@@ -96,6 +96,11 @@ def test_settings_hold_where_no_flag_is_given(
         (["--api-key", ""], "the API key is empty"),
         (["--rate-limit", "0"], "Must be >= 1"),
         (["--activations", "int4"], 'Choose from: "int8", "int16"'),
+        (["--kv-memory", "2G"], "'--kv-memory': got '2G', expected one like 2GiB, 500MB"),
+        (["--kv-memory", "0"], "not a size"),
+        (["--max-context", "1"], "Must be >= 2"),
+        (["--anchor-tokens", "-1"], "Must be >= 0"),
+        (["--gamma", "33"], "Must be <= 32"),
     ],
 )
 def test_wrong_flags_are_usage_errors(modelc: Modelc, gguf: Path, served: Served, flags: list[str], told: str) -> None:
@@ -119,19 +124,31 @@ def test_a_port_in_use_is_one_line(modelc: Modelc, gguf: Path) -> None:
 
 
 def test_the_model_is_packed_and_loaded_by_the_server_after_it_listens(
-    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Any, ...]], packed_cache: Path
+    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Path, dict[str, Any]]], packed_cache: Path
 ) -> None:
-    flags = ["--threads", "2", "--activations", "int16", "--kv", "f32", "--max-context", "512"]
-    assert modelc("run", gguf, *flags).code == 0
+    flags = "--threads 2 --activations int16 --kv f32 --max-context 512 --anchor-tokens 4 --kv-memory 1.5MiB --gamma 8"
+    assert modelc("run", gguf, *flags.split()).code == 0
     assert not packed_cache.exists()
     served.load_model()
     (packed,) = packed_cache.glob("*.modelc")
-    (arguments,) = loads
-    assert arguments[:5] == (packed, 2, "int16", "f32", 512)
+    ((path, options),) = loads
+    del options["progress"]
+    assert (path, options) == (
+        packed,
+        {
+            "threads": 2,
+            "activations": "int16",
+            "kv": "f32",
+            "max_context": 512,
+            "anchor_tokens": 4,
+            "kv_memory": 3 << 19,
+            "gamma": 8,
+        },
+    )
 
 
 def test_a_stored_model_is_loaded_in_place(
-    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Any, ...]], tmp_path: Path
+    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Path, dict[str, Any]]], tmp_path: Path
 ) -> None:
     modelc("pack", gguf, "--name", "tiny")
     for reference, file in (("tiny", "tiny.modelc"), ("tiny:1", "tiny.v1.modelc")):
@@ -141,12 +158,16 @@ def test_a_stored_model_is_loaded_in_place(
 
 
 def test_without_a_model_the_only_or_the_default_one_is_served(
-    modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+    modelc: Modelc,
+    gguf: Path,
+    served: Served,
+    loads: list[tuple[Path, dict[str, Any]]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def loaded() -> str:
         assert modelc("run").code == 0
         served.load_model()
-        return Path(loads.pop()[0]).name
+        return loads.pop()[0].name
 
     assert "the store has no model" in modelc("run").err
     modelc("pack", gguf, "--name", "one")
@@ -187,7 +208,7 @@ def test_profile_counts_from_the_start_and_is_shown_at_the_end(
 
     model = SimpleNamespace(start_profile=lambda: steps.append("started"), profile_report=lambda: "gemv 100 %")
     monkeypatch.setattr("modelc.api.server.serve", serve)
-    monkeypatch.setattr(LOADED, lambda *_: model)
+    monkeypatch.setattr(LOADED, lambda *_, **__: model)
     modelc("pack", gguf, "--name", "tiny")
     result = modelc("run", "--profile")
     assert (result.code, result.err) == (0, "gemv 100 %\n")

@@ -1,6 +1,9 @@
+from pathlib import Path
+
 import pytest
 
-from modelc.formats.architecture import infer_architecture
+from modelc.formats.architecture import architecture_of, infer_architecture
+from modelc.ir import JSON
 
 
 @pytest.mark.parametrize(
@@ -23,3 +26,22 @@ from modelc.formats.architecture import infer_architecture
 )
 def test_tensor_names_tell_the_architecture(architecture: str, names: list[str]) -> None:
     assert infer_architecture(names) == architecture
+
+
+@pytest.mark.parametrize(
+    ("architecture", "config"),
+    [
+        ("llama", {"model_type": "llama", "architectures": ["MistralForCausalLM"]}),
+        ("gemma3", {"model_type": "gemma3_text"}),
+        ("mistral", {"architectures": ["MistralForCausalLM"]}),
+        ("gpt2", {"architectures": ["GPT2LMHeadModel"], "model_type": ""}),
+        ("bert", {"architectures": ["BertForSequenceClassification"]}),
+        ("qwen2", {"architectures": ["Qwen2Model"], "model_type": None}),
+        ("mlp", {"architectures": []}),
+        ("mlp", {"architectures": ["odd"]}),
+        ("mlp", {}),
+        ("mlp", None),
+    ],
+)
+def test_the_configuration_wins_over_the_names(architecture: str, config: JSON) -> None:
+    assert architecture_of({"config": config}, ["layer0.weight"], Path("x")) == architecture

@@ -10,7 +10,7 @@ from modelc.models import draft, lower
 from modelc.program import Builder
 from modelc.runtime.engine import Engine, Rows
 from tests.kernels.opcode_runner import objects
-from tests.models.tiny_draft import float_tensor, with_random_draft, with_tensors
+from tests.models.tiny_draft import with_random_draft, with_tensors, zeros
 from tests.models.tiny_llama import tiny_llama, tiny_llama_of
 from tests.runtime.tiny_engine import engine_of, logits_of
 
@@ -94,10 +94,6 @@ def test_the_draft_s_tensors_do_not_disturb_the_model_beside_them() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- refusals
-
-
-def zeros(name: str, *shape: int) -> Tensor:
-    return float_tensor(name, np.zeros(shape, np.float32))
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,41 @@
-from decimal import Decimal, localcontext
-
 import numpy as np
 import pytest
 
-from modelc.models.frequencies import rope_frequencies
+from modelc.models.frequencies import RopeScaling, rope_frequencies
 
 
-def test_frequencies_by_hand() -> None:
-    assert rope_frequencies(8, 10000.0).tolist() == [1.0, 0.1, 0.01, 0.001]
-    assert rope_frequencies(4, 4.0).tolist() == [1.0, 0.5]
-    assert (rope_frequencies(16, 1.0) == 1).all()
+def test_frequencies_fall_from_one_by_a_constant_factor() -> None:
+    frequencies = rope_frequencies(8, 10000.0)
+    assert frequencies.tolist() == [1.0, 0.1, 0.01, 0.001]
 
 
-@pytest.mark.parametrize(("head_dim", "theta"), [(64, 100000.0), (80, 10000.0), (128, 500000.0), (128, 8e6)])
-def test_frequencies_are_correctly_rounded(head_dim: int, theta: float) -> None:
-    frequencies = rope_frequencies(head_dim, theta)
-    assert frequencies.dtype == np.float64
-    assert frequencies.shape == (head_dim // 2,)
-    with localcontext() as context:
-        context.prec = 90
-        for i, frequency in enumerate(frequencies.tolist()):
-            # frequency^head_dim is theta^(-2i): the true value lies within half a step of the float on each side.
-            power = Decimal(theta) ** (-2 * i)
-            below, above = (
-                (Decimal(frequency) + Decimal(float(np.nextafter(frequency, side)))) / 2 for side in (0.0, 2.0)
-            )
-            assert below**head_dim <= power <= above**head_dim
+def test_linear_scaling_divides_all() -> None:
+    assert rope_frequencies(8, 10000.0, RopeScaling("linear", 4.0)).tolist() == [0.25, 0.025, 0.0025, 0.00025]
+
+
+def test_divisors_divide_one_by_one() -> None:
+    divisors = np.array([1, 2, 4, 8], np.float32)
+    assert rope_frequencies(8, 10000.0, divisors=divisors).tolist() == [1.0, 0.05, 0.0025, 0.000125]
+
+
+def test_llama3_scaling_leaves_short_waves_and_divides_long_ones() -> None:
+    plain = rope_frequencies(128, 500000.0)
+    scaled = rope_frequencies(128, 500000.0, RopeScaling("llama3", 8.0, 8192, 1.0, 4.0))
+    wavelengths = 2 * np.pi / plain
+    assert (scaled[wavelengths < 8192 / 4] == plain[wavelengths < 8192 / 4]).all()
+    assert np.allclose(scaled[wavelengths > 8192], plain[wavelengths > 8192] / 8, rtol=1e-15)
+    between = (wavelengths > 8192 / 4) & (wavelengths < 8192)
+    assert between.any()
+    assert ((scaled < plain) & (scaled > plain / 8))[between].all()
+
+
+def test_yarn_scaling_leaves_fast_dimensions_and_divides_slow_ones() -> None:
+    plain = rope_frequencies(64, 10000.0)
+    scaling = RopeScaling("yarn", 4.0, 2048)
+    ratio = rope_frequencies(64, 10000.0, scaling) / plain
+    assert ratio[0] == 1.0
+    assert ratio[-1] == pytest.approx(0.25)
+    assert (np.diff(ratio) <= 0).all()
+    assert scaling.magnitude == pytest.approx(0.1 * np.log(4.0) + 1)
+    assert RopeScaling("yarn", 4.0, 2048, attention_factor=1.5).magnitude == 1.5
+    assert RopeScaling("linear", 4.0).magnitude == 1.0

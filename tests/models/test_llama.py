@@ -1,16 +1,23 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from modelc.dtypes import DTYPES
 from modelc.errors import BadFileError, UnsupportedError
+from modelc.formats import open_model
 from modelc.ir import Model, Tensor
 from modelc.models import lower
+from modelc.models.frequencies import RopeScaling
 from modelc.models.llama import Config
+from modelc.program import Builder
 from tests.kernels.stored_blocks import BLOCK_TYPES
 from tests.models.llama_reference import reference_logits
 from tests.models.tiny_llama import tiny_llama, tiny_llama_of
 from tests.runtime.tiny_engine import engine_of, logits_of
 
+HF_CASES = Path(__file__).parents[1] / "data" / "hf"
 TOKENS = [int(t) for t in np.random.default_rng(5).integers(0, 50, 70)]
 
 
@@ -58,7 +65,7 @@ def test_with_activations_in_int16_block_types_are_nearly_exact(dtype: str) -> N
 
 def test_the_configuration_comes_from_the_keys() -> None:
     config = Config.from_gguf(tiny_llama(n_layers=3, metadata={"llama.rope.freq_base": 5e5}))
-    expected = Config(3, 64, 4, 2, 16, 96, 256, 50, 1e-5, 5e5)
+    expected = Config(3, 64, 4, 2, 16, 96, 256, 50, 1e-5, 5e5, RopeScaling(), "pairs", False, False)
     assert config == expected
 
 
@@ -73,10 +80,11 @@ def test_keys_that_may_be_missing_have_the_format_s_defaults() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "error", "message"),
     [
-        ("attention.head_count_kv", 3, BadFileError, "head_count_kv.*divisor of 4 heads"),
+        ("attention.head_count_kv", 3, BadFileError, "kv heads.*divisor of 4 heads"),
         ("attention.key_length", 8, UnsupportedError, "divisible by 16"),
         ("rope.dimension_count", 8, UnsupportedError, "rotated as a whole"),
-        ("rope.scaling.type", "yarn", UnsupportedError, "RoPE scaling.*yarn"),
+        ("rope.scaling.type", "longrope", UnsupportedError, "RoPE scaling.*longrope"),
+        ("attention.sliding_window", 64, UnsupportedError, "sliding-window.*64"),
         ("block_count", None, BadFileError, "llama.block_count"),
         ("block_count", 0, BadFileError, "llama.block_count"),
         ("embedding_length", "64", BadFileError, "llama.embedding_length"),
@@ -91,12 +99,26 @@ def test_a_key_that_cannot_be_served_is_an_error_that_names_it(
         lower(tiny_llama(metadata={"llama." + key: value}))
 
 
-def test_frequencies_in_a_tensor_are_refused() -> None:
+@pytest.mark.parametrize("divisor", [0.0, -1.0, float("nan"), float("inf")])
+def test_divisors_of_the_frequencies_must_be_positive_numbers(divisor: float) -> None:
     model = tiny_llama()
-    factors = Tensor("rope_freqs.weight", DTYPES["f32"], (8,), np.zeros(32, np.uint8))
+    values = np.full(8, divisor, np.float32)
+    factors = Tensor("rope_freqs.weight", DTYPES["f32"], (8,), values.view(np.uint8))
     tensors = dict(sorted({**model.tensors, factors.name: factors}.items()))
-    with pytest.raises(UnsupportedError, match=r"RoPE scaling.*rope_freqs\.weight"):
-        lower(Model("tiny", "llama", "gguf", model.metadata, tensors))
+    with pytest.raises(BadFileError, match=r"rope_freqs\.weight"):
+        lower(Model("tiny", "llama", "gguf", model.metadata, tensors)).program(Builder(8, 8, 1, 64))
+
+
+@pytest.mark.parametrize(
+    "name", ["llama-tiny-gqa-untied", "llama-tiny-rope-linear", "llama-tiny-rope-yarn", "qwen2-tiny"]
+)
+def test_hugging_face_checkpoints_give_the_float64_outputs(name: str) -> None:
+    model = open_model(HF_CASES / name)
+    for case in json.loads((HF_CASES / name / "expected.json").read_text("utf-8")):
+        with engine_of(model, kv="f32") as engine:
+            logits = logits_of(engine, case["ids"], [len(case["ids"])])
+        expected = np.array(case["values"])
+        assert np.abs(logits[-len(expected) :] - expected).max() < 2e-4
 
 
 @pytest.mark.parametrize("missing", ["token_embd.weight", "blk.1.ffn_up.weight", "output_norm.weight"])

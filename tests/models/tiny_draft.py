@@ -19,6 +19,11 @@ def float_tensor(name: str, values: F32) -> Tensor:
     return Tensor(name, DTYPES["f32"], values.shape, values.reshape(-1).view(np.uint8))
 
 
+def zeros(name: str, *shape: int) -> Tensor:
+    """A float32 tensor of zeros."""
+    return float_tensor(name, np.zeros(shape, np.float32))
+
+
 def with_tensors(model: Model, *tensors: Tensor) -> Model:
     """The model with more tensors, or others of the same names."""
     merged = model.tensors | {tensor.name: tensor for tensor in tensors}
@@ -56,7 +61,7 @@ def with_table_draft(model: Model, follows: Mapping[int, int]) -> Model:
         model,
         float_tensor("draft.embed.weight", identity),
         float_tensor("draft.fc1.weight", identity),
-        float_tensor("draft.fc1.bias", np.zeros(vocab_size, np.float32)),
+        zeros("draft.fc1.bias", vocab_size),
         float_tensor("draft.fc2.weight", table),
-        float_tensor("draft.fc2.bias", np.zeros(vocab_size, np.float32)),
+        zeros("draft.fc2.bias", vocab_size),
     )

@@ -33,7 +33,7 @@ def test_a_float_matmul_by_hand() -> None:
     # Shared first: logits (20 rows and 8 more, so 32 of 32). Then x and h, 3 more for threads (32 rows of 64).
     x_at, h_at, logits_at = 1024, 1024 + 32 * 64, 0
     assert fields(program.table, 0) == [128, 40, x_at, 64, float_bits(0.5)] + [0] * 8
-    assert fields(program.table, 1) == [x_at, 64, -1, 0, h_at, float_bits(1e-5), 40, 0] + [0] * 5
+    assert fields(program.table, 1) == [x_at, 64, -1, 0, h_at, float_bits(1e-5), 40, 0, 1, 0, 0] + [0] * 2
     assert fields(program.table, 2) == [4096, 40, 2, h_at, logits_at, 32, 0, 1, 64] + [0] * 4
     assert program.floats == 1024 + 2 * 32 * 64
     assert (program.logits, program.logits_stride, program.vocab_size) == (logits_at, 32, 20)
@@ -65,7 +65,7 @@ def test_rows_are_quantized_by_the_norm_or_gate_that_makes_them() -> None:
     x = b.embed(Weight("q4_0", 50, 64, 0))
     h = b.rms_norm(x, b.constant(np.ones(64, np.float32)), 1e-5)
     gate_up = b.matmul(h, Weight("q4_0", 96, 64, 0), Weight("q4_1", 96, 64, 0))
-    program = b.finish(b.matmul(b.swiglu(gate_up, 96), Weight("q8_0", 50, 96, 0)), 50)
+    program = b.finish(b.matmul(b.gated(gate_up, 96), Weight("q8_0", 50, 96, 0)), 50)
     assert names_of(program)[1:] == [
         "rms_norm_quantize.a8",
         "matmul.q4_0.a8",

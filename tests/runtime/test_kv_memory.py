@@ -3,6 +3,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from modelc.errors import BusyError
 from modelc.runtime.generation import Request
 from modelc.runtime.kv_memory import KvMemory, common_length, pages_of
 from modelc.runtime.sampling import Sampling
@@ -34,8 +35,8 @@ def engine() -> Recorder:
     return Recorder()
 
 
-def memory_of(engine: Recorder, n_pages: int = 64) -> KvMemory:
-    return KvMemory(engine, n_pages)
+def memory_of(engine: Recorder, n_pages: int = 64, shifts: bool = False) -> KvMemory:
+    return KvMemory(engine, n_pages, shifts)
 
 
 def request(tokens: list[int], max_tokens: int = N_CTX) -> Request:
@@ -95,6 +96,49 @@ def test_when_pages_are_short_kept_prefixes_go_and_then_requests_wait(engine: Re
     assert memory.reserve(third, [])
 
 
+def test_what_is_kept_does_not_go_for_a_request_that_must_wait_all_the_same(engine: Recorder) -> None:
+    memory = memory_of(engine, 7)
+    kept, running, waiting = request(prompt(150), 2), request([9] * 3, 250), request(prompt(150), 105)
+    memory.reserve(kept, [])
+    kept.computed = 150
+    memory.release(kept, keep=True)
+    memory.reserve(running, [])
+    assert memory.pool.n_free == 0
+    assert not memory.reserve(waiting, [running]), "two pages are missing, and one can be had"
+    assert len(memory.prefixes) == 1
+    memory.release(running, keep=True)
+    assert memory.reserve(waiting, [])
+    assert waiting.computed == 149
+
+
+def test_a_request_that_needs_every_page_is_not_kept_waiting_by_its_own_prefix(engine: Recorder) -> None:
+    memory = memory_of(engine, 4)
+    kept = request(prompt(150), 2)
+    memory.reserve(kept, [])
+    kept.computed = 150
+    memory.release(kept, keep=True)
+    again = request(prompt(160), 96)
+    assert memory.reserve(again, [])
+    assert again.computed == 2 * PAGE, "the begun page had to go"
+    memory.release(again, keep=False)
+    assert memory.pool.n_free + memory.prefixes.count_idle() == 4
+
+
+def test_pages_are_borrowed_from_what_is_kept_and_come_back(engine: Recorder) -> None:
+    memory = memory_of(engine, 4)
+    r = request(prompt(100), 20)
+    memory.reserve(r, [])
+    with pytest.raises(BusyError), memory.borrowed(3):
+        raise AssertionError("two pages are in use")
+    assert memory.pool.n_free == 2
+    r.computed = 100
+    memory.release(r, keep=True)
+    with memory.borrowed(3) as pages:
+        assert len(set(pages)) == 3
+        assert memory.pool.n_free == 1
+    assert memory.pool.n_free == 4
+
+
 @pytest.mark.parametrize("anchor", [0, 4, 100])
 def test_after_a_shift_nothing_that_will_be_written_is_shared(engine: Recorder, anchor: int) -> None:
     memory = memory_of(engine)
@@ -117,6 +161,37 @@ def test_after_a_shift_nothing_that_will_be_written_is_shared(engine: Recorder, 
     memory.release(first, keep=True)
     memory.release(second, keep=False)
     assert memory.pool.n_free == memory.pool.n_pages, "a shifted sequence is not kept"
+
+
+def test_where_sequences_are_shifted_they_share_only_what_could_be_copied(engine: Recorder) -> None:
+    memory = memory_of(engine, 40, shifts=True)
+    requests = [request(prompt(1000)) for _ in range(3)]
+    assert memory.reserve(requests[0], [])
+    requests[0].computed = 1000
+    assert memory.reserve(requests[1], requests[:1])
+    assert not memory.reserve(requests[2], requests[:2]), "48 pages once each is shifted"
+    for r in requests[:2]:
+        r.tokens += [1] * (N_CTX - 1000)
+        r.computed = N_CTX - 1
+        memory.shift(r, 0)
+    assert not set(requests[0].pages) & set(requests[1].pages)
+    memory.release(requests[0], keep=True)
+    assert memory.reserve(requests[2], requests[1:2])
+
+
+def test_a_kept_prefix_gives_way_to_a_shift(engine: Recorder) -> None:
+    memory = memory_of(engine, 16, shifts=True)
+    kept, r = request(prompt(1000), 1), request(prompt(1000, 7))
+    memory.reserve(kept, [])
+    kept.computed = 1000
+    memory.release(kept, keep=True)
+    assert memory.reserve(r, [])
+    assert (r.computed, memory.pool.n_free) == (1000 // PAGE * PAGE, 0)
+    pages = list(r.pages)
+    r.tokens += [1] * 23
+    r.computed = N_CTX - 1
+    memory.shift(r, 0)
+    assert (r.pages, len(memory.prefixes)) == (pages, 0)
 
 
 def test_a_sequence_that_shares_nothing_is_shifted_in_place(engine: Recorder) -> None:

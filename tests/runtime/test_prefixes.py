@@ -118,6 +118,19 @@ def test_the_least_recently_used_entry_goes_first(pool: PagePool) -> None:
     assert pool.n_free == 17
 
 
+def test_idle_pages_are_those_that_giving_up_everything_frees(pool: PagePool) -> None:
+    cache = PrefixCache(pool)
+    pages = keep(cache, pool, list(range(150)))
+    keep(cache, pool, [*range(64), 7])
+    assert cache.count_idle() == 4
+    pool.share(pages[1])
+    assert cache.count_idle() == 3
+    free = pool.n_free
+    while cache.drop_oldest():
+        pass
+    assert pool.n_free == free + 3
+
+
 def test_an_empty_sequence_is_not_kept(pool: PagePool) -> None:
     cache = PrefixCache(pool)
     cache.keep([], [pool.take()])

@@ -53,6 +53,6 @@ def test_the_chat_template_gives_a_prompt_with_its_control_tokens(
 
 def test_english_is_read_at_a_megabyte_a_second(tokenizer: Tokenizer) -> None:
     text = " ".join(case["text"] for case in CASES if case["text"].isascii()) * 40
-    start = time.perf_counter()
+    start = time.process_time()  # the machine may have other work
     tokenizer.encode(text)
-    assert len(text) / (time.perf_counter() - start) > 1e6
+    assert len(text) / (time.process_time() - start) > 1e6

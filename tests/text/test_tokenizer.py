@@ -27,11 +27,12 @@ def test_a_model_without_a_tokenizer_gets_bytes(keys: dict[str, Any]) -> None:
     assert load_tokenizer(keys).encode("é") == [0xC3, 0xA9]
 
 
-@pytest.mark.parametrize("model", ["llama", "bert", "t5", "rwkv", "gemma4"])
+@pytest.mark.parametrize("model", ["rwkv", "plamo2", "gemma4"])
 def test_another_kind_of_tokenizer_is_refused_by_name(model: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         load_tokenizer(metadata(model=model))
-    assert str(caught.value) == f"this tokenizer is not supported: got tokenizer.ggml.model '{model}', expected gpt2"
+    expected = f"got tokenizer.ggml.model '{model}', expected gpt2 or llama or bert or t5"
+    assert str(caught.value) == f"this tokenizer is not supported: {expected}"
 
 
 @pytest.mark.parametrize("model", [None, 7, ["gpt2"]])
@@ -46,8 +47,10 @@ def test_metadata_of_the_tokenizer_are_taken_out_and_the_early_key_renamed() -> 
     assert tokenizer_metadata({**keys, "tokenizer.ggml.tokens": ["b"]})["tokenizer.ggml.tokens"] == ["b"]
 
 
-_KEYS = """tokens token_type merges pre model vocab bos_token_id eos_token_id eot_token_id padding_token_id
-add_bos_token add_eos_token eog_token_ids"""
+_KEYS = """tokens token_type merges pre vocab scores bos_token_id eos_token_id eot_token_id padding_token_id
+unknown_token_id cls_token_id seperator_token_id add_bos_token add_eos_token add_sep_token eog_token_ids
+add_space_prefix remove_extra_whitespaces precompiled_charsmap normalizer.lowercase"""
+MODELS = st.one_of(st.sampled_from(["gpt2", "llama", "bert", "t5"]), st.none(), st.integers(), st.text(max_size=5))
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-2, 300), st.floats(), st.text(max_size=6))
 VALUES = st.one_of(
     SCALARS, st.lists(st.one_of(st.text(max_size=4), st.sampled_from(["a b", "ab c", "</s>"])), max_size=9)
@@ -56,11 +59,14 @@ VALUES = st.one_of(
 
 @given(
     st.dictionaries(st.sampled_from(_KEYS.split()), st.one_of(VALUES, st.lists(SCALARS, max_size=9))),
+    MODELS,
     st.text(max_size=9),
 )
-def test_whatever_the_metadata_are_the_tokenizer_works_or_says_why_not(keys: dict[str, Any], text: str) -> None:
+def test_whatever_the_metadata_are_the_tokenizer_works_or_says_why_not(
+    keys: dict[str, Any], model: object, text: str
+) -> None:
     with suppress(ModelcError):
-        tokenizer = load_tokenizer(metadata("a b", **keys))
+        tokenizer = load_tokenizer(metadata("a b", **{"scores": [0.0] * 257, "model": model} | keys))
         tokenizer.decode(tokenizer.encode(text, parse_special=True))
 
 

@@ -25,8 +25,7 @@ def test_named_ids_are_read() -> None:
 
 def test_what_the_file_does_not_say_is_none() -> None:
     found = Vocabulary.from_gguf(metadata(token_type=None, pre=None))
-    assert (found.bos_id, found.eos_id, found.pad_id, found.add_bos, found.pre) == (None,) * 5
-    assert found.add_eos is False
+    assert (found.bos_id, found.eos_id, found.pad_id, found.add_bos, found.add_eos, found.pre) == (None,) * 6
     assert set(found.types) == {NORMAL}
     assert found.eog_ids == frozenset()
 

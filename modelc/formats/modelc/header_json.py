@@ -23,17 +23,15 @@ from modelc.formats.modelc.header import (
     layout_of,
     stored_bytes,
 )
-from modelc.ir import JSON, MAX_NAME_CHARS
+from modelc.ir import JSON, MAX_DIMS, MAX_INT, MAX_NAME_CHARS
 from modelc.layout import LAYOUT_VERSION
 
 MAX_TENSORS = 1 << 18
-MAX_DIMS = 8
-MAX_INT = (1 << 63) - 1
 # Decoding makes Python objects of 8 to 230 bytes each, so that their number is bounded before it begins.
 MAX_VALUES = 1 << 23
 
 CHAT_TEMPLATE = "tokenizer.chat_template"
-TOKENIZER_PREFIX = "tokenizer."
+TOKENIZER_PREFIX = "tokenizer"
 
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
@@ -168,14 +166,14 @@ def _decode_entry(row: dict[str, Any], compressed: bool, path: Path) -> Entry:
     if dtype is None:
         raise wrong("unknown tensor type", ", ".join(DTYPES), row["dtype"])
     shape = tuple(field("shape", list))
-    if len(shape) > MAX_DIMS or any(type(dim) is not int or not 0 < dim <= MAX_INT for dim in shape):
-        raise wrong("a wrong shape", f"at most {MAX_DIMS} positive numbers", short_repr(shape))
+    if len(shape) > MAX_DIMS or any(type(dim) is not int or not 0 <= dim <= MAX_INT for dim in shape):
+        raise wrong("a wrong shape", f"at most {MAX_DIMS} whole numbers, none negative", short_repr(shape))
     if (shape[-1] if shape else 1) % dtype.block_cols:
         raise wrong("a wrong shape", f"rows of a multiple of {dtype.block_cols} for {dtype.name}", list(shape))
     if field("layout", str) != layout_of(dtype, shape):
         raise wrong("a wrong layout", layout_of(dtype, shape), row["layout"])
     length = field("length", int)
-    if length <= 0 or not (compressed or length == stored_bytes(dtype, shape)):
+    if not (length > 0 if compressed else length == stored_bytes(dtype, shape)):
         raise wrong("a wrong length", f"{stored_bytes(dtype, shape)} bytes", length)
     keys = ["checksum", "packed_checksum"] if compressed else ["checksum"]
     for key in keys:

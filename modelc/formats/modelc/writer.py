@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from modelc.dtypes import DType
 from modelc.errors import BadFileError, UnsupportedError
 from modelc.formats.atomic import atomic_write
+from modelc.formats.mapped_pages import release_pages
 from modelc.formats.modelc import frames, header_json
 from modelc.formats.modelc.header import (
     COMPRESSIONS,
@@ -27,11 +29,29 @@ from modelc.formats.modelc.header import (
 )
 from modelc.formats.modelc.pool import ordered_map
 from modelc.formats.progress import Progress
-from modelc.ir import Model, Tensor, verify
+from modelc.ir import MAX_INT, Model, Tensor, verify
 from modelc.layout import lanes_bytes
 
 
-def write(model: Model, path: str | PathLike[str], compress: bool = False, progress: Progress | None = None) -> None:
+class Conversion(Protocol):
+    """What happens to tensors on their way into the file, one at a time, so that only a few exist converted."""
+
+    def dtype_of(self, tensor: Tensor) -> DType:
+        """The type that `convert` gives the tensor; the shape stays."""
+        ...
+
+    def convert(self, tensor: Tensor) -> Tensor:
+        """The tensor as the file shall have it; called from several threads."""
+        ...
+
+
+def write(
+    model: Model,
+    path: str | PathLike[str],
+    compress: bool = False,
+    progress: Progress | None = None,
+    conversion: Conversion | None = None,
+) -> None:
     """Writes `model` to a `.modelc` file; `path` never stands for half of it.
 
     Args:
@@ -39,9 +59,10 @@ def write(model: Model, path: str | PathLike[str], compress: bool = False, progr
         path: The file to create or replace, in an existing folder.
         compress: Whether tensors are compressed with zstd. Such a file is smaller, and not used in place.
         progress: Called as `progress(done_bytes, total_bytes, label)` after each tensor.
+        conversion: What to do with each tensor; None to write them as they are.
 
     Raises:
-        BadFileError: The model breaks a rule of the IR.
+        BadFileError: The model breaks a rule of the IR, or a tensor cannot be converted.
         BadInputError: `path` cannot be a file.
         UnsupportedError: The model has more tensors or metadata than a header may hold.
         WriteError: The system refuses to write, for example because the disk is full.
@@ -50,11 +71,13 @@ def write(model: Model, path: str | PathLike[str], compress: bool = False, progr
     path = Path(path)
     version = next(number for number, name in COMPRESSIONS.items() if name == ("zstd" if compress else "none"))
     # The header stands first and is known last, so room is kept for the longest that it can become.
-    room = len(_encode(model, version, [_longest_entry(tensor, compress) for tensor in model.tensors.values()], path))
+    dtypes = {t.name: conversion.dtype_of(t) if conversion else t.dtype for t in model.tensors.values()}
+    longest = [_longest_entry(t, dtypes[t.name], compress) for t in model.tensors.values()]
+    room = len(_encode(model, version, longest, path))
     start = data_start(room)
     with atomic_write(path) as file:
         file.write(bytes(start))
-        entries = _write_tensors(model, file, start, compress, progress)
+        entries = _write_tensors(model, dtypes, file, start, compress, progress, conversion)
         text = _encode(model, version, entries, path).ljust(room)
         file_bytes = file.tell()
         file.seek(0)
@@ -75,25 +98,35 @@ def _encode(model: Model, version: int, entries: list[Entry], path: Path) -> byt
     return text
 
 
-def _longest_entry(tensor: Tensor, compress: bool) -> Entry:
-    digits, most = checksum(b""), header_json.MAX_INT
-    layout = layout_of(tensor.dtype, tensor.shape)
-    return Entry(tensor.name, tensor.dtype, tensor.shape, layout, most, most, digits, digits if compress else None)
+def _longest_entry(tensor: Tensor, dtype: DType, compress: bool) -> Entry:
+    digits, most = checksum(b""), MAX_INT
+    layout = layout_of(dtype, tensor.shape)
+    return Entry(tensor.name, dtype, tensor.shape, layout, most, most, digits, digits if compress else None)
 
 
-def _write_tensors(model: Model, file: BinaryIO, start: int, compress: bool, progress: Progress | None) -> list[Entry]:
-    def prepare(tensor: Tensor) -> tuple[Tensor, memoryview | bytes, str]:
+def _write_tensors(
+    model: Model,
+    dtypes: dict[str, DType],
+    file: BinaryIO,
+    start: int,
+    compress: bool,
+    progress: Progress | None,
+    conversion: Conversion | None,
+) -> list[Entry]:
+    def prepare(source: Tensor) -> tuple[Tensor, memoryview | bytes, str]:
+        tensor = conversion.convert(source) if conversion else source
         stored = _stored(tensor).data
         return tensor, frames.compress(stored) if compress else stored, checksum(stored)
 
     tensors = model.tensors.values()
-    total = sum(stored_bytes(tensor.dtype, tensor.shape) for tensor in tensors)
+    total = sum(stored_bytes(dtypes[tensor.name], tensor.shape) for tensor in tensors)
     done = 0
     entries = []
-    for tensor, content, stored_checksum in ordered_map(prepare, tensors):
+    for source, (tensor, content, stored_checksum) in zip(tensors, ordered_map(prepare, tensors), strict=True):
         offset = align(file.tell() - start, TENSOR_ALIGNMENT)
         file.write(bytes(start + offset - file.tell()))
         file.write(content)
+        release_pages(source.stored)
         entries.append(
             Entry(
                 tensor.name,
@@ -108,7 +141,7 @@ def _write_tensors(model: Model, file: BinaryIO, start: int, compress: bool, pro
         )
         done += stored_bytes(tensor.dtype, tensor.shape)
         if progress:
-            progress(done, total, "packing")
+            progress(done, total, "quantizing" if conversion else "packing")
     return entries
 
 
