@@ -21,9 +21,10 @@ def load(
     path_or_name: str | Path,
     threads: int | None = None,
     activations: Literal["int8", "int16"] = "int8",
-    kv: Literal["f16", "f32"] | None = None,
+    kv: Literal["f16", "f32", "int8", "mixed"] | None = None,
     max_context: int | None = None,
     *,
+    kv_hot_window: int = 64,
     anchor_tokens: int = 0,
     kv_memory: int | None = None,
     gamma: int = 0,
@@ -36,9 +37,10 @@ def load(
             in the store.
         threads: compute threads; None for the configured number, else the physical cores this process may use.
         activations: precision of the activations beside quantized weights.
-        kv: element type of the K/V cache; None for f16.
+        kv: type of the K/V cache: f16 (None), f32, int8, or mixed: the newest tokens in f32, older ones in int8.
         max_context: most tokens of context. With it, a full context loses its oldest tokens and the answer goes on;
             None ends answers at the context that the model was trained for.
+        kv_hot_window: with `mixed`: so many newest tokens are read in f32, the one that reads among them.
         anchor_tokens: with `max_context`: so many tokens at the front are never dropped.
         kv_memory: bytes for the K/V cache; None for a quarter of the machine's memory at most.
         gamma: tokens that speculation proposes for one pass, 0 to 32; the answers are the same.
@@ -59,6 +61,7 @@ def load(
         threads=threads or settings.threads,
         activations=activations,
         kv=kv,
+        kv_hot_window=kv_hot_window,
         max_context=max_context,
         anchor_tokens=anchor_tokens,
         kv_memory=kv_memory,

@@ -55,7 +55,7 @@ def test_load_takes_names_and_weights_files(gguf: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr("modelc.resolve.cache_folder", lambda: tmp_path / "cache")
     modelc.pack(gguf)
     modelc.load("tiny", threads=2, kv="f32")
-    modelc.load(gguf, activations="int16", max_context=99, anchor_tokens=4, kv_memory=5000, gamma=3)
+    modelc.load(gguf, activations="int16", max_context=99, anchor_tokens=4, kv_memory=5000, gamma=3, kv_hot_window=9)
     (packed,) = (tmp_path / "cache" / "packed").glob("*.modelc")
     (first, defaults), (second, options) = calls
     assert (first, second) == (tmp_path / "store" / "tiny.modelc", packed)
@@ -63,13 +63,21 @@ def test_load_takes_names_and_weights_files(gguf: Path, tmp_path: Path, monkeypa
         "threads": 2,
         "activations": "int8",
         "kv": "f32",
+        "kv_hot_window": 64,
         "max_context": None,
         "anchor_tokens": 0,
         "kv_memory": None,
         "gamma": 0,
         "progress": None,
     }
-    asked = {"activations": "int16", "max_context": 99, "anchor_tokens": 4, "kv_memory": 5000, "gamma": 3}
+    asked = {
+        "activations": "int16",
+        "max_context": 99,
+        "anchor_tokens": 4,
+        "kv_memory": 5000,
+        "gamma": 3,
+        "kv_hot_window": 9,
+    }
     assert options == {**defaults, **asked, "threads": None, "kv": None}
 
 

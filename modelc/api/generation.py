@@ -44,12 +44,13 @@ class LiveAnswer:
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[tuple[int, Chunk]] = asyncio.Queue()
 
-    def submit(self, prompts: Mapping[str, Sequence[int]], sampling: Sampling) -> None:
+    def submit(self, prompts: Mapping[str, Sequence[int]], sampling: Sampling, continues: bool = False) -> None:
         """Start everything; choice i of each prompt draws from seed + i. Any thread may call this, once.
 
         Args:
             prompts: Tokens of each prompt, by the request's field that it came from.
             sampling: How tokens are chosen.
+            continues: Whether answers go on with the prompt's text, so that a space at their beginning counts.
 
         Raises:
             BadInputError: A prompt is empty, or names tokens that do not exist; nothing was started.
@@ -62,7 +63,7 @@ class LiveAnswer:
                 if self.generations:  # the first one chose a seed where the request gave none
                     sampling = dataclasses.replace(sampling, seed=(self.seed + i) % N_SEEDS)
                 sink = partial(self._take, len(self.generations))
-                self.generations.append(self._model.submit(prompt_ids, sampling, sink))
+                self.generations.append(self._model.submit(prompt_ids, sampling, sink, continues=continues))
 
     @property
     def seed(self) -> int:

@@ -59,7 +59,7 @@ async def start_prompts(
     sampling = dataclasses.replace(sampling, logprobs=logprobs)
     prompts = _split(prompt)
     answer = LiveAnswer(request.server, n)
-    await asyncio.to_thread(lambda: answer.submit(_tokenize_all(model, prompts), sampling))
+    await asyncio.to_thread(lambda: answer.submit(_tokenize_all(model, prompts), sampling, continues=True))
     return answer
 
 

@@ -100,7 +100,14 @@ def run(
         int,
         Parameter(help="With --max-context: so many tokens at the front are never dropped.", validator=Number(gte=0)),
     ] = 0,
-    kv: Annotated[Literal["f16", "f32"] | None, Parameter(help="Type of the K/V cache. [default: f16]")] = None,
+    kv: Annotated[
+        Literal["f16", "f32", "int8", "mixed"] | None,
+        Parameter(help="Type of the K/V cache; mixed: the newest in f32, older ones in int8. [default: f16]"),
+    ] = None,
+    kv_hot_window: Annotated[
+        int,
+        Parameter(help="With --kv mixed: so many newest tokens are read in f32.", validator=Number(gte=0)),
+    ] = 64,
     kv_memory: Annotated[
         str | None,
         Parameter(help="Memory for the K/V cache, like 2GiB or 500MB. [default: at most a quarter of all memory]"),
@@ -155,6 +162,7 @@ def run(
                 threads=threads or settings.threads,
                 activations=activations,
                 kv=kv,
+                kv_hot_window=kv_hot_window,
                 max_context=max_context,
                 anchor_tokens=anchor_tokens,
                 kv_memory=kv_bytes,

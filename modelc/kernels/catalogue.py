@@ -13,9 +13,10 @@ from modelc.kernels.bias import make_bias
 from modelc.kernels.embed import make_embed
 from modelc.kernels.executor import OPCODE_ARGS, execute, spin, worker
 from modelc.kernels.gated import make_gate, make_gate_quantize
+from modelc.kernels.kv_write import make_kv_write
 from modelc.kernels.matmul import make_matmul
 from modelc.kernels.norm import make_head_norm, make_norm
-from modelc.kernels.rope import make_kv_write, make_rope, make_rope_angles
+from modelc.kernels.rope import make_rope, make_rope_angles
 from modelc.kernels.sample import sample
 from modelc.kernels.shift import make_shift
 

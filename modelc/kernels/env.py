@@ -55,7 +55,6 @@ THREAD_BITS = 8
 
 # --- element sizes
 RECORD_BYTES = {"a8": 48, "a16": 80}  # quantized activations, see activations.py
-KV_BYTES = {"f16": 2, "f32": 4}
 
 # --- the parameter block of a context shift (int64 words), see shift.py
 SHIFT_KV = 0  # address of a layer's keys and values in page 0

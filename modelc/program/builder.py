@@ -19,11 +19,11 @@ from modelc.kernels.env import (
     I_BARRIER,
     I_OPCODE,
     I_WORDS,
-    KV_BYTES,
     PAGE,
     PANEL,
     RECORD_BYTES,
 )
+from modelc.kernels.kv_pages import head_bytes
 from modelc.program.allocate import barriers, place
 from modelc.program.program import (
     ALL,
@@ -68,7 +68,8 @@ class Builder:
         n_threads: size of the team.
         n_ctx: longest sequence.
         activation: `a8` or `a16`, the format that block-quantized weights are multiplied with.
-        kv: element type of keys and values, `f16` or `f32`.
+        kv: type of keys and values: `f16`, `f32`, `int8` or `mixed`.
+        kv_hot_window: of `mixed`: a query reads so many positions, the last of them its own, in float32.
         layer: the layer being emitted, for profiles.
     """
 
@@ -78,6 +79,7 @@ class Builder:
     n_ctx: int
     activation: str = "a8"
     kv: str = "f16"
+    kv_hot_window: int = 64
     layer: int = -1
     _page_bytes: int = 0
     _counters: int = 0
@@ -249,7 +251,7 @@ class Builder:
         """Keys (rotated by `angles`) and values into the pages; returns the layer's byte offset in a page."""
         heads = keys.cols // head_dim
         at = self._page_bytes
-        self._page_bytes += heads * 2 * PAGE * head_dim * KV_BYTES[self.kv]
+        self._page_bytes += heads * head_bytes(head_dim, self.kv)
         style, frequencies = (angles.style, angles.frequencies) if angles else (None, -1)
         self._kv_layers.append(KvLayer(at, heads, head_dim, style, frequencies))
         division = f"{heads} heads"
@@ -268,9 +270,10 @@ class Builder:
         self._counters += 1
         fields: list[Field] = [q, q.buffer.stride, heads, kv_heads, kv_at, float_bits(scale), scores, scores.stride]
         read = [_read(q.buffer, ALL, ALL, q.start, q.start + q.cols), Access(None, False, ALL, ALL, kv_at, kv_at + 1)]
-        self._emit(f"attention_scores.{variant}", fields, [*read, _write(scores, "pages", PRIVATE)])
+        window = self.kv_hot_window if self.kv == "mixed" else 0
+        self._emit(f"attention_scores.{variant}", [*fields, 0, 0, 0, window], [*read, _write(scores, "pages", PRIVATE)])
         written = [_read(scores, ALL, PRIVATE), _write(out, "slabs", "units")]
-        self._emit(f"attention.{variant}", [*fields, out, out.stride, counter], [*read, *written])
+        self._emit(f"attention.{variant}", [*fields, out, out.stride, counter, window], [*read, *written])
         return out
 
     # ------------------------------------------------------------------------------------------------ assembly

@@ -14,7 +14,7 @@ from modelc.runtime.log_probability import log_probability
 from modelc.runtime.sampler import Sampler
 from modelc.runtime.sampling import Sampling
 from modelc.runtime.speculation import Speculator
-from modelc.text import StopStrings, StreamDecoder, Tokenizer
+from modelc.text import StopStrings, StreamDecoder
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,8 @@ class Request:
         prompt: Sequence[int],
         sampling: Sampling,
         sampler: Sampler,
-        tokenizer: Tokenizer,
+        end_ids: frozenset[int],
+        decoder: StreamDecoder,
         sink: Sink,
         speculator: Speculator | None = None,
     ) -> None:
@@ -103,8 +104,8 @@ class Request:
         self.sampling = sampling
         self.generation = Generation(len(prompt), sampler.seed)
         self._sampler = sampler
-        self._end_ids = tokenizer.eog_ids
-        self._decoder = StreamDecoder(tokenizer, skip_special=True)
+        self._end_ids = end_ids
+        self._decoder = decoder
         self._stops = StopStrings(sampling.stop)
         self._sink = sink
         self._speculator = speculator

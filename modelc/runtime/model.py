@@ -31,7 +31,7 @@ from modelc.runtime.sampling import Sampling
 from modelc.runtime.scheduler import Counters, Scheduler
 from modelc.runtime.speculation import PromptLookup, Speculator
 from modelc.runtime.threads import default_threads
-from modelc.text import ChatTemplate, Tokenizer, encode_prompt, load_tokenizer
+from modelc.text import ChatTemplate, StreamDecoder, Tokenizer, chat_template_of, encode_prompt, load_tokenizer
 
 MAX_ROWS = 512  # rows of a prompt in one step
 MAX_OUT = 64
@@ -48,6 +48,7 @@ def load(
     anchor_tokens: int = 0,
     kv_memory: int | None = None,
     gamma: int = 0,
+    kv_hot_window: int = 64,
     progress: Progress | None = None,
 ) -> LanguageModel:
     """Load a model for inference.
@@ -56,12 +57,14 @@ def load(
         path: A `.modelc`, used in place, or another weights file, repacked in memory.
         threads: Size of the team; None takes the physical cores that the process may use.
         activations: What block-quantized weights are multiplied with: `int8`, or `int16` (slower, nearly exact).
-        kv: Element type of keys and values: `f16` (None) or `f32`.
+        kv: Type of keys and values: `f16` (None), `f32`, `int8`, or `mixed`: a query reads the newest positions in
+            float32 and older ones in int8.
         max_context: Longest sequence. With it, a full context loses its oldest tokens and the answer goes on; without
             it, the answer ends at the context the model was trained for.
         anchor_tokens: First tokens of a sequence that are never dropped.
         kv_memory: Bytes for keys and values; None takes a quarter of the memory at most.
         gamma: Tokens that speculation proposes for one pass; 0 is off. Answers are the same with and without.
+        kv_hot_window: Positions that `mixed` reads in float32, the query's own among them.
         progress: Told (done, total, name) about each opcode that has to be compiled.
 
     Raises:
@@ -69,7 +72,14 @@ def load(
         BadInputError: An argument is out of range.
     """
     options = Options(
-        threads or default_threads(), activations, kv or "f16", max_context, anchor_tokens, kv_memory, gamma
+        threads or default_threads(),
+        activations,
+        kv or "f16",
+        max_context,
+        anchor_tokens,
+        kv_memory,
+        gamma,
+        kv_hot_window,
     )
     options.check()
     return LanguageModel(open_model(path), options, progress)
@@ -101,8 +111,7 @@ class LanguageModel:
         self.tensor_names = list(model.tensors)
         lowered = lower(model)
         self.tokenizer: Tokenizer = load_tokenizer(model.metadata)
-        template = model.metadata.get("tokenizer.chat_template")
-        self.chat_template = template if isinstance(template, str) else None
+        self.chat_template = chat_template_of(model.metadata)
         self._template = ChatTemplate(self.chat_template)
         self.n_ctx = min(lowered.config.n_ctx, options.max_context or lowered.config.n_ctx)
         self.vocab_size = lowered.config.vocab_size
@@ -114,6 +123,7 @@ class LanguageModel:
                 n_ctx=self.n_ctx,
                 activation=ACTIVATIONS[options.activations],
                 kv=options.kv,
+                kv_hot_window=options.kv_hot_window,
             )
         )
         n_pages = _page_budget(program.page_bytes, self.n_ctx, options.kv_memory)
@@ -135,8 +145,12 @@ class LanguageModel:
 
     # --------------------------------------------------------------------------------------------------- answers
 
-    def submit(self, prompt_ids: Sequence[int], sampling: Sampling, sink: Sink) -> Generation:
+    def submit(
+        self, prompt_ids: Sequence[int], sampling: Sampling, sink: Sink, *, continues: bool = False
+    ) -> Generation:
         """Start an answer; `sink` gets its chunks from another thread, the last one with a finish reason.
+
+        `continues`: the answer goes on with the prompt's text, so a space at its beginning belongs to it.
 
         Raises:
             BadInputError: the prompt is empty, too long, or has tokens outside the vocabulary; or `sampling` is out
@@ -157,7 +171,8 @@ class LanguageModel:
         speculator = None
         if self.gamma:
             speculator = Speculator(self._draft or PromptLookup(), self.gamma, self._engine.costs)
-        request = Request(prompt, sampling, sampler, self.tokenizer, sink, speculator)
+        decoder = StreamDecoder(self.tokenizer, skip_special=True, at_start=not continues)
+        request = Request(prompt, sampling, sampler, self.tokenizer.eog_ids, decoder, sink, speculator)
         if sampling.max_tokens == 0:
             request.finish(Chunk("", (), "length"))
         else:
@@ -168,7 +183,7 @@ class LanguageModel:
         """The answer to `prompt`, piece by piece; keywords as in `Sampling`. Closing the iterator stops it."""
         ids = self.tokenize(prompt, parse_special=True) if isinstance(prompt, str) else prompt
         chunks: queue.SimpleQueue[Chunk] = queue.SimpleQueue()
-        generation = self.submit(ids, Sampling(**sampling), chunks.put)
+        generation = self.submit(ids, Sampling(**sampling), chunks.put, continues=isinstance(prompt, str))
         try:
             while True:
                 chunk = chunks.get()

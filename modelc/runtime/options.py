@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelc.errors import BadInputError
+from modelc.kernels.kv_pages import FORMS
 
 ACTIVATIONS = {"int8": "a8", "int16": "a16"}  # what users say: the format's name in opcodes
-KV_TYPES = ("f16", "f32")
+KV_TYPES = tuple(FORMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +18,12 @@ class Options:
     Attributes:
         threads: size of the team.
         activations: what block-quantized weights are multiplied with: `int8` or `int16`.
-        kv: element type of keys and values.
+        kv: type of keys and values: `f16`, `f32`, `int8` or `mixed`.
         max_context: longest sequence; with it, a full context is shifted.
         anchor_tokens: first tokens of a sequence that a shift leaves.
         kv_memory: bytes for keys and values; None takes a share of the machine's memory.
         gamma: tokens that speculation proposes for one pass.
+        kv_hot_window: of `mixed`: so many newest positions, a query's own among them, are read in float32.
     """
 
     threads: int
@@ -31,6 +33,7 @@ class Options:
     anchor_tokens: int = 0
     kv_memory: int | None = None
     gamma: int = 0
+    kv_hot_window: int = 64
 
     def check(self) -> None:
         """Raise BadInputError for a choice that does not exist."""
@@ -50,6 +53,7 @@ _RANGES = (
     ("anchor_tokens", 0, 1 << 31),
     ("kv_memory", 1, 1 << 62),
     ("gamma", 0, 32),
+    ("kv_hot_window", 0, 1 << 31),
 )
 
 

@@ -70,6 +70,7 @@ class FakeModel:
     tensor_names: list[str] = field(default_factory=lambda: ["a.weight", "b.weight"])
     tokenizer: Any = field(default_factory=lambda: SimpleNamespace(bos_id=BOS_ID))
     prompts: list[list[int]] = field(default_factory=list)
+    continued: list[bool] = field(default_factory=list)  # whether the answer goes on with the prompt's text
     messages: list[list[dict[str, str]]] = field(default_factory=list)
     generations: list[FakeGeneration] = field(default_factory=list)
     closed: bool = False
@@ -92,8 +93,11 @@ class FakeModel:
             raise ZeroDivisionError("a fault in the program")
         return self.tokenize("".join(f"{m['role']}: {m['content']}\n" for m in messages))
 
-    def submit(self, prompt_ids: Sequence[int], sampling: Sampling, sink: Callable[[Chunk], None]) -> FakeGeneration:
+    def submit(
+        self, prompt_ids: Sequence[int], sampling: Sampling, sink: Callable[[Chunk], None], *, continues: bool = False
+    ) -> FakeGeneration:
         self.prompts.append(list(prompt_ids))
+        self.continued.append(continues)
         seed = FRESH_SEED if sampling.seed is None else sampling.seed
         generation = FakeGeneration(len(prompt_ids), seed, sampling)
         self.generations.append(generation)

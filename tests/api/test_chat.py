@@ -35,6 +35,14 @@ def test_chat_streams_a_token_at_a_time(client: TestClient[Litestar]) -> None:
     ]
 
 
+def test_only_completions_go_on_with_the_prompt_s_text(client: TestClient[Litestar], model: Any) -> None:
+    chat = {"messages": [{"role": "user", "content": "hi"}]}
+    for path, body in (("/chat", chat), ("/v1/chat/completions", chat), ("/complete", {"prompt": "x"})):
+        client.post(path, json=body)
+    client.post("/v1/completions", json={"prompt": [97, 98]})
+    assert model.continued == [False, False, True, True]
+
+
 def test_complete_continues_the_prompt(client: TestClient[Litestar], model: Any) -> None:
     response = client.post("/complete", json={"prompt": "<s>ab", "max_tokens": 2, "seed": 7})
     assert response.json() == {"completion": "The capital"}

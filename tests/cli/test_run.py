@@ -126,8 +126,9 @@ def test_a_port_in_use_is_one_line(modelc: Modelc, gguf: Path) -> None:
 def test_the_model_is_packed_and_loaded_by_the_server_after_it_listens(
     modelc: Modelc, gguf: Path, served: Served, loads: list[tuple[Path, dict[str, Any]]], packed_cache: Path
 ) -> None:
-    flags = "--threads 2 --activations int16 --kv f32 --max-context 512 --anchor-tokens 4 --kv-memory 1.5MiB --gamma 8"
-    assert modelc("run", gguf, *flags.split()).code == 0
+    flags = "--threads 2 --activations int16 --max-context 512 --anchor-tokens 4 --gamma 8"
+    kv_flags = "--kv mixed --kv-hot-window 96 --kv-memory 1.5MiB"
+    assert modelc("run", gguf, *flags.split(), *kv_flags.split()).code == 0
     assert not packed_cache.exists()
     served.load_model()
     (packed,) = packed_cache.glob("*.modelc")
@@ -138,7 +139,8 @@ def test_the_model_is_packed_and_loaded_by_the_server_after_it_listens(
         {
             "threads": 2,
             "activations": "int16",
-            "kv": "f32",
+            "kv": "mixed",
+            "kv_hot_window": 96,
             "max_context": 512,
             "anchor_tokens": 4,
             "kv_memory": 3 << 19,

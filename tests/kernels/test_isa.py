@@ -30,6 +30,8 @@ ALL_PARTS = (
     *(f"model:{name}.a8.f16" for name in BLOCK_TYPES),
     *(f"model:{name}.a16.f32" for name in BLOCK_TYPES),
     *(f"model:{name}.a8.f32" for name in FLOAT_TYPES),
+    "model:f32.a8.int8",
+    "model:f32.a8.mixed",
 )
 
 

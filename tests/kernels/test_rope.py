@@ -81,36 +81,3 @@ def test_a_rotation_keeps_lengths_and_depends_on_the_distance_alone(style: str) 
 
     assert np.linalg.norm(rotated(q, 1000)) == pytest.approx(np.linalg.norm(q), rel=1e-6)
     assert rotated(q, 1007) @ rotated(k, 1000) == pytest.approx(rotated(q, 7) @ k, abs=1e-5)
-
-
-# ------------------------------------------------------------------------------------------------------- kv_write
-
-
-@pytest.mark.parametrize(("head_dim", "kv"), [(16, "f32"), (16, "f16"), (80, "f16")])
-@pytest.mark.parametrize("rows", [1, 9])
-def test_keys_and_values_go_to_their_place_in_their_page(head_dim: int, kv: str, rows: int) -> None:
-    heads, n_pages, layer_at = 3, 4, 64
-    dtype = np.dtype(f32 if kv == "f32" else np.float16)
-    layer_bytes = heads * 2 * env.PAGE * head_dim * dtype.itemsize
-    page_bytes = layer_at + layer_bytes + 32
-    stride = 2 * heads * head_dim + 5
-    source = np.random.default_rng(rows).standard_normal((rows, stride), f32)
-    source[0, :4] = [65520.0, 1e-8, 6e-8, 1.0009765]  # over the largest half, and where halves are rounded
-    slots = np.array([1, 1, 1, 0, 0, 2, 2, 2, 2])
-    positions = np.array([62, 63, 64, 0, 1, 15, 16, 17, 18])
-    pages = np.array([[3, -1], [0, 2], [1, -1]])
-
-    expected = np.full((n_pages, page_bytes), 0xAA, np.uint8)
-    for t in range(rows):
-        page, at = pages[slots[t], positions[t] // 64], positions[t] % 64
-        layer = expected[page, layer_at : layer_at + layer_bytes].view(dtype).reshape(heads, 2, -1)
-        finite = np.clip(source[t, :-5], -65504, 65504) if kv == "f16" else source[t, :-5]
-        both = finite.reshape(2, heads, head_dim).astype(dtype)
-        layer[:, 0].reshape(heads, 4, head_dim, 16)[:, at // 16, :, at % 16] = both[0]
-        layer[:, 1].reshape(heads, 64, head_dim)[:, at] = both[1]
-    for n_threads in (1, 2, 3):
-        cache = np.full((n_pages, page_bytes), 0xAA, np.uint8)
-        environment = {env.FLOATS: source, env.KV: cache, env.PAGES: pages, env.PAGES_PER_SLOT: 2}
-        environment |= {env.PAGE_BYTES: page_bytes, env.SLOTS: slots, env.POSITIONS: positions, env.N_ROWS: rows}
-        run(f"kv_write.{head_dim}.{kv}", [0, stride, heads, heads * head_dim, layer_at], environment, n_threads)
-        assert np.array_equal(cache, expected)

@@ -97,12 +97,14 @@ def test_padding_of_buffers_and_constants_is_whole_vectors() -> None:
     assert b.constant(np.zeros(1)) == 224
 
 
-@pytest.mark.parametrize(("kv", "size"), [("f16", 2), ("f32", 4)])
-def test_layers_follow_one_another_in_a_page(kv: str, size: int) -> None:
+@pytest.mark.parametrize(
+    ("kv", "head_bytes"), [("f16", 4096), ("f32", 8192), ("int8", 2 * (1024 + 256)), ("mixed", 2560 + 8192)]
+)
+def test_layers_follow_one_another_in_a_page(kv: str, head_bytes: int) -> None:
     b = small_builder(kv=kv)
     qkv = b.matmul(b.embed(Weight("f32", 50, 32, 0)), Weight("f32", 128, 32, 0))
     keys, values = View(qkv, 64, 32), View(qkv, 96, 32)
-    layer_bytes = 2 * 2 * 64 * 16 * size  # heads, keys and values, positions, columns
+    layer_bytes = 2 * head_bytes
     angles = b.rope_angles(np.ones(8), "pairs", 16)
     assert [b.kv_write(keys, values, 16, a) for a in (angles, None, angles)] == [0, layer_bytes, 2 * layer_bytes]
     program = b.finish(qkv, 50)
@@ -146,6 +148,17 @@ def test_a_bias_lies_on_its_part_of_a_matmul_and_needs_no_barrier() -> None:
     assert fields(program.table, 3)[:5] == [at, 96, vector, 3, 0]
     assert fields(program.table, 4)[:5] == [at + 48, 96, vector + 64, 2, 0]
     assert fields(program.table, 6)[:5] == [program.logits, 64, vector + 96, 4, 1]
+
+
+@pytest.mark.parametrize(("kv", "window"), [("f16", 0), ("int8", 0), ("mixed", 40)])
+def test_the_hot_window_is_told_to_attention_of_mixed_types_alone(kv: str, window: int) -> None:
+    b = small_builder(kv=kv, kv_hot_window=40)
+    qkv = b.matmul(b.embed(Weight("f32", 50, 32, 0)), Weight("f32", 128, 32, 0))
+    at = b.kv_write(View(qkv, 64, 32), View(qkv, 96, 32), 16, None)
+    program = b.finish(b.attention(View(qkv, 0, 64), 2, 16, at, 0.25), 50)
+    scores, attention = program.table[-2:]
+    assert names_of(program)[-2:] == [f"attention_scores.16.2.{kv}", f"attention.16.2.{kv}"]
+    assert scores[13] == attention[13] == window
 
 
 def test_layers_are_noted_for_profiles() -> None:

@@ -14,11 +14,14 @@ F32 = npt.NDArray[np.float32]
 
 SEQUENCES = [[int(t) for t in np.random.default_rng(s).integers(0, 50, 140)] for s in range(N_SLOTS)]
 TOKENS = SEQUENCES[0]
-# (weights, activations, keys and values): float weights; one scale; two scales; activations in int16
+# (weights, activations, keys and values): float weights; one scale; two scales; activations in int16; types of keys and
+# values whose sums change their form on the way
 MODELS = {
     "f32": (tiny_llama("f32", dim=50, ffn_dim=71), "a8", "f32"),
     "q8_0": (tiny_llama_of("q8_0"), "a8", "f16"),
     "q6_k": (tiny_llama_of("q6_k"), "a16", "f32"),
+    "int8": (tiny_llama_of("q8_0"), "a8", "int8"),
+    "mixed": (tiny_llama_of("q8_0"), "a8", "mixed"),
 }
 
 

@@ -7,7 +7,7 @@ from modelc.errors import BusyError
 from modelc.runtime.generation import Request
 from modelc.runtime.kv_memory import KvMemory, common_length, pages_of
 from modelc.runtime.sampling import Sampling
-from modelc.text import BpeTokenizer
+from modelc.text import BpeTokenizer, StreamDecoder
 
 PAGE = 64
 N_CTX = 16 * PAGE
@@ -42,7 +42,8 @@ def memory_of(engine: Recorder, n_pages: int = 64, shifts: bool = False) -> KvMe
 def request(tokens: list[int], max_tokens: int = N_CTX) -> Request:
     sampler = SimpleNamespace(seed=0)
     tokenizer = BpeTokenizer.byte_fallback()
-    return Request(tokens, Sampling(max_tokens=max_tokens), sampler, tokenizer, lambda chunk: None)
+    decoder = StreamDecoder(tokenizer)
+    return Request(tokens, Sampling(max_tokens=max_tokens), sampler, tokenizer.eog_ids, decoder, lambda chunk: None)
 
 
 def prompt(n: int, *end: int) -> list[int]:

@@ -25,10 +25,11 @@ def engine_of(
     kv: str = "f32",
     max_rows: int = MAX_ROWS,
     max_out: int = MAX_ROWS,
+    kv_hot_window: int = 64,
 ) -> Iterator[Engine]:
     """An engine with pages for N_SLOTS sequences of 256 positions, handed out in no particular order."""
     lowered = lower(model)
-    program = lowered.program(Builder(max_rows, max_out, n_threads, PAGES_PER_SLOT * 64, activation, kv))
+    program = lowered.program(Builder(max_rows, max_out, n_threads, PAGES_PER_SLOT * 64, activation, kv, kv_hot_window))
     n_pages = N_SLOTS * PAGES_PER_SLOT
     engine = Engine(program, lowered.weights.base, N_SLOTS, n_pages, objects())
     try:
