@@ -16,18 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelc.layout.fitting import (
-    codes_of_16,
-    extremes_of_16,
-    fit_signed,
-    furthest,
-    half_of_float,
-    inverse_of,
-    load_float,
-    nearest_code,
-    store_float,
-    try_scales,
-)
+from modelc.layout.fitting import codes_of_16, extremes_of_16, fit_signed, try_scales
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
@@ -45,6 +34,7 @@ from modelc.layout.planes import (
     store_bit,
     store_two,
 )
+from modelc.layout.rounding import furthest, half_of_float, inverse_of, load_float, nearest_code, store_float
 from modelc.layout.words import Buffer, load_u8, load_u16, or_u8, store_u8, store_u16
 
 BLOCK_LANES_BYTES = TWO_BYTES + BIT_BYTES

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelc.layout.fitting import MAX_FLOAT16, codes_of_32, extremes_of_32, fit_above, half_of_float, inverse_of
+from modelc.layout.fitting import codes_of_32, extremes_of_32, fit_above
 from modelc.layout.floats import float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
@@ -29,6 +29,7 @@ from modelc.layout.planes import (
     store_halves,
     store_nib,
 )
+from modelc.layout.rounding import MAX_FLOAT16, half_of_float, inverse_of
 from modelc.layout.words import Buffer, load_u16, load_u32, store_u16, store_u32
 
 

@@ -15,18 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelc.layout.fitting import (
-    codes_of_16,
-    extremes_of_16,
-    fit_signed,
-    furthest,
-    half_of_float,
-    inverse_of,
-    load_float,
-    nearest_code,
-    store_float,
-    try_scales,
-)
+from modelc.layout.fitting import codes_of_16, extremes_of_16, fit_signed, try_scales
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
 from modelc.layout.parallel import inlined
 from modelc.layout.planes import (
@@ -44,6 +33,7 @@ from modelc.layout.planes import (
     store_nib,
     store_two,
 )
+from modelc.layout.rounding import furthest, half_of_float, inverse_of, load_float, nearest_code, store_float
 from modelc.layout.words import Buffer, load_i8, load_u8, load_u16, store_u8, store_u16
 
 BLOCK_LANES_BYTES = NIB_BYTES + TWO_BYTES

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from llvmlite import ir
 
+from modelc.layout.rounding import ROUNDER
 from modelc.layout.words import F32, I32, byte_pointer
 
 Operand: TypeAlias = "Floats | ir.Value | float"
-ROUNDER = 1.5 * 2.0**23  # added to a number below 2**22 and taken away again, it leaves a whole number, half to even
 
 
 class Floats:

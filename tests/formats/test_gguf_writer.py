@@ -5,6 +5,8 @@ from pathlib import Path
 import gguf as other_gguf
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from modelc.dtypes import DTYPES
 from modelc.errors import UnsupportedError
@@ -82,6 +84,19 @@ def test_values_have_the_types_that_llama_cpp_expects(
     assert field.types == (kinds if value != [] else kinds[:1])
     expected = pytest.approx(value) if key.endswith("epsilon") else value
     assert gguf.read(path).metadata[key] == expected
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+NUMBERS = st.integers(-(1 << 63), (1 << 64) - 1) | st.floats(allow_nan=False)
+LISTS = st.lists(TEXTS) | st.lists(st.booleans()) | st.lists(st.floats(allow_nan=False))
+LISTS |= st.lists(st.integers(-(1 << 63), (1 << 63) - 1)) | st.lists(st.integers(0, (1 << 64) - 1))
+
+
+@given(metadata=st.dictionaries(TEXTS.filter(bool), TEXTS | NUMBERS | st.booleans() | LISTS | st.lists(LISTS)))
+def test_any_metadata_come_back(metadata: dict[str, JSON], tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("gguf") / "a.gguf"
+    gguf_writer.write(model_of(floats(), **metadata), path)
+    assert gguf.read(path).metadata == {"general.architecture": "llama", **metadata}
 
 
 def test_nested_lists_stay_nested(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ class Norm:
         """The plain opcode, or with `records_out` and `activation` the one that quantizes what it normalised."""
         size = self.x.size
         out = 2 * size if records_out is None else 0
-        fields = [0, self.stride, size if add else -1, 0, out, float_bits(EPS), self.cols, int(out_rows is not None), 1, 0, 0]
+        fields = [0, self.stride, size if add else -1, 0, out, float_bits(EPS), self.cols]
+        fields += [int(out_rows is not None), 1, 0, 0]
         environment = {env.FLOATS: self.memory, env.CONSTANTS: self.weight, env.N_ROWS: rows}
         if out_rows is not None:
             environment |= {env.N_OUT: len(out_rows), env.OUT_ROWS: np.array(out_rows, np.int64)}

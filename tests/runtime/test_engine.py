@@ -1,5 +1,6 @@
 """The same logits, bit for bit, however a sequence is cut into batches and whoever shares them."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from modelc.runtime.engine import Engine, Rows
+from modelc.runtime.step_costs import TRIES
 from tests.models.tiny_llama import tiny_llama, tiny_llama_of
 from tests.runtime.tiny_engine import MAX_ROWS, N_SLOTS, engine_of, logits_of
 
@@ -146,6 +148,16 @@ def test_a_shifted_sequence_goes_on_as_if_what_was_dropped_had_never_been(new: l
         engine.shift(mine, pages, 4, 30, 100)
         engine.pages[1, :2] = pages
         assert np.abs(engine.run([Rows(1, 70, tokens[70:90], 20)]) - expected).max() < 1e-4
+
+
+def test_only_steps_whose_rows_all_have_logits_tell_what_answers_cost() -> None:
+    with engine_of(MODELS["f32"][0]) as engine:
+        for _ in range(TRIES):
+            engine.run([Rows(0, 0, TOKENS[:2], 1), Rows(1, 0, TOKENS[:1], 1)])
+        assert engine.costs.ratio(1) == math.inf
+        for _ in range(TRIES):
+            engine.run([Rows(0, 2, TOKENS[2:3], 1), Rows(1, 1, TOKENS[1:2], 1)])
+        assert engine.costs.ratio(1) == 1.0
 
 
 def test_what_is_asked_of_the_keys_and_values_type_is_used() -> None:
