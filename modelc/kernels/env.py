@@ -8,7 +8,7 @@ table per Program.
 from __future__ import annotations
 
 # --- base addresses
-WEIGHTS = 0  # the mapped .modelc file
+WEIGHTS = 0  # the lowest matrix in memory
 CONSTANTS = 1  # float64 and float32 vectors made at lowering (RoPE frequencies)
 FLOATS = 2  # float32 activations
 QUANTS = 3  # quantized activations, see activations.py

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ class ObjectCache:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder or default_folder()
+        self._warned = False
         self._addresses: dict[str, int] = {}
         self._engines: list[Any] = []  # they own the code
 
@@ -95,8 +97,10 @@ class ObjectCache:
                     temporary.replace(self._file(name))
                 except OSError:
                     temporary.unlink(missing_ok=True)
-        except OSError:
-            return  # read-only or full: the code in memory serves this process
+        except OSError as error:  # read-only or full: the code in memory serves this process
+            if not self._warned:
+                self._warned = True
+                logging.getLogger("modelc").warning("compiled kernels cannot be kept for the next start: %s", error)
 
     def _link(self, symbol: str, code: bytes) -> int:
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())

@@ -128,7 +128,7 @@ def collect(w, n, threshold, candidates):
 
 @kernel
 def sample(parameters):
-    """The next token, as the parameter block says; ties go to the smaller token."""
+    """The next token, as the parameter block says; ties go to the smaller token; -1 when the largest is not finite."""
     P = i64_ptr(parameters)
     D = f64_ptr(parameters)
     logits = f32_ptr(P[LOGITS])
@@ -146,11 +146,12 @@ def sample(parameters):
     for i in range(16, padded, 16):
         largest = maximum(largest, load_f32(w, i))
     highest = max_lanes(largest)
-    if D[TEMPERATURE] <= 0.0 or not (highest > f32(-np.inf)):
+    if not (highest > f32(-np.inf) and highest < f32(np.inf)):
+        return np.int64(-1)
+    if D[TEMPERATURE] <= 0.0:
         for i in range(n):
             if w[i] == highest:
-                return i
-        return np.int64(0)
+                return np.int64(i)
     inverse = splat_f32(f32(1.0 / D[TEMPERATURE]))
     lanes = splat_zero()
     for i in range(0, padded, 16):

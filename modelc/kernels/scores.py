@@ -53,10 +53,7 @@ def make_scores(head_dim: int, kv: str, rows: int, chunks: int, step: int) -> An
 
 
 def _make_scores(head_dim: int, form: Form, rows: int, chunks: int, step: int | None) -> Any:
-    """Scores from one form; with `step` only those that are read in float32: the others stay as they are.
-
-    Then nothing is fetched: what is read next is mostly not in this form.
-    """
+    """Scores from one form; with `step` only those that are read in float32: the others stay as they are."""
     load, size = LOADS[form.dtype], ELEMENT_BYTES[form.dtype]
     keys_at, scales_at = form.keys, form.key_scales
     column_bytes = CHUNK * size
@@ -65,7 +62,7 @@ def _make_scores(head_dim: int, form: Form, rows: int, chunks: int, step: int | 
     fetched = column_bytes * chunks  # bytes for each column and step
     coded = form.dtype == "int8"
     partial = step is not None
-    lines = 0 if partial else (fetched + 63) // 64
+    lines = (fetched + 63) // 64
     step = step or 0
 
     @kernel

@@ -21,6 +21,16 @@ from modelc.models.weights import Names, Shapes, Weights
 from modelc.program import Buffer, Builder, Program
 from modelc.program.program import View
 
+# Keys of other families that would change the result; the value that changes nothing.
+NEUTRAL_KEYS = {
+    "attention.scale": 0.0,
+    "logit_scale": 1.0,
+    "residual_scale": 1.0,
+    "embedding_scale": 1.0,
+    "expert_count": 0.0,
+    "rope.scale_linear": 1.0,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -64,6 +74,13 @@ class Config:
             qk_norm="blk.0.attn_q_norm.weight" in model.tensors,
             hugging_face=False,
         )
+        for key, neutral in NEUTRAL_KEYS.items():
+            if keys.has(key) and keys.number(key, low=-1e12) != neutral:
+                raise UnsupportedError(
+                    f"metadata key {family}.{key}", got=f"{keys.number(key, low=-1e12):g}", expected=f"{neutral:g}"
+                )
+        if keys.integer("attention.value_length", head_dim, high=1 << 16) != head_dim:
+            raise UnsupportedError("values of another size than keys", expected=f"{head_dim} columns")
         rotated = keys.integer("rope.dimension_count", head_dim, high=1 << 16)
         window = keys.integer("attention.sliding_window", config.n_ctx)
         return config.checked(rotated, window)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -82,4 +83,19 @@ def lower(model: Model) -> Lowered:
     def transposed(name: str) -> bool:
         return architecture.transposed(config, name)
 
-    return Lowered(config, Weights(model, shapes, optional, architecture.names(config), transposed), architecture)
+    weights = Weights(model, shapes, optional, architecture.names(config), transposed)
+    _refuse_unknown_layers(model, weights)
+    return Lowered(config, weights, architecture)
+
+
+# A layer's tensor that is not asked for would be left out of the sum; these are buffers, not weights.
+LAYER = re.compile(r"blk\.\d+\.|(model\.)?layers\.\d+\.|(transformer\.)?h\.\d+\.")
+BUFFERS = re.compile(r".*(rotary_emb\.inv_freq|\.attn\.bias|\.attn\.masked_bias)")
+
+
+def _refuse_unknown_layers(model: Model, weights: Weights) -> None:
+    for name in model.tensors:
+        if LAYER.match(name) and not weights.uses(name) and not BUFFERS.fullmatch(name):
+            raise UnsupportedError(
+                "a layer's tensor that this architecture does not know", tensor=name, got=f"in a {model.architecture}"
+            )

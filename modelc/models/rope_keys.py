@@ -12,6 +12,8 @@ KINDS = {"default": "none", "none": "none", "linear": "linear", "llama3": "llama
 def scaling_from_gguf(keys: Hyperparameters) -> RopeScaling:
     """From `rope.scaling.*` (`keys` have the architecture's prefix)."""
     kind = _kind(keys.text("rope.scaling.type", "none"))
+    if kind == "none" and keys.number("rope.scaling.factor", 1.0, low=1e-6) != 1.0:
+        kind = "linear"  # what a factor without a type stands for
     if kind == "none":
         return RopeScaling()
     return RopeScaling(

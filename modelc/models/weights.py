@@ -44,6 +44,7 @@ class Weights:
         borrowed = {} if lender is None else lender._tensors
         lent = {} if lender is None else lender._lanes
         self._tensors: dict[str, Tensor] = {}
+        self._used: set[str] = set()  # the source's names
         self._lanes: dict[str, npt.NDArray[np.uint8]] = {}
         for name, shape in {**shapes, **(optional or {})}.items():
             source_name = names(name)
@@ -66,12 +67,17 @@ class Weights:
                 expected = f"one of {', '.join(sorted(layout.RECORD_BYTES))}"
                 raise UnsupportedError("weight type", tensor=source_name, got=tensor.dtype.name, expected=expected)
             self._tensors[name] = tensor
+            self._used.add(source_name)
             if len(shape) == 2:
                 self._lanes[name] = lent[name] if name in lent else layout.lanes_bytes(tensor)
         self.base = min((a.ctypes.data for a in self._lanes.values()), default=0)
 
     def __contains__(self, name: str) -> bool:
         return name in self._tensors
+
+    def uses(self, source_name: str) -> bool:
+        """Whether the source's tensor of that name is one of these."""
+        return source_name in self._used
 
     def matrix(self, name: str) -> Weight:
         """A 2-D tensor (rows, cols), ready for `matmul` and `embed`."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelc.errors import BadInputError
+from modelc.errors import BadInputError, BusyError
 from modelc.formats import open_model
 from modelc.ir import Model
 from modelc.kernels.env import PAGE
@@ -36,7 +36,8 @@ from modelc.text import ChatTemplate, StreamDecoder, Tokenizer, chat_template_of
 MAX_ROWS = 512  # rows of a prompt in one step
 MAX_OUT = 64
 MAX_SLOTS = 64  # sequences at the same time
-KV_SHARE = 4  # keys and values may fill one part in this many of the memory
+KV_SHARE = 4  # keys and values may fill one part in this many of the memory,
+KV_BYTES = 2 << 30  # and not more than this, unless one sequence needs it
 
 
 def load(
@@ -117,7 +118,7 @@ class LanguageModel:
         self.vocab_size = lowered.config.vocab_size
         program = lowered.program(
             Builder(
-                max_rows=min(MAX_ROWS, max(self.n_ctx, 2)),
+                max_rows=max(min(MAX_ROWS, self.n_ctx), MAX_SLOTS),
                 max_out=MAX_OUT,
                 n_threads=options.threads,
                 n_ctx=self.n_ctx,
@@ -192,6 +193,8 @@ class LanguageModel:
                 if chunk.finish_reason is not None:
                     if generation.error is not None:
                         raise generation.error
+                    if chunk.finish_reason == "cancelled":
+                        raise BusyError("the model was closed before the answer's end")
                     return
         finally:
             generation.cancel()
@@ -278,7 +281,9 @@ class LanguageModel:
 def _page_budget(page_bytes: int, n_ctx: int, kv_memory: int | None) -> int:
     """Pages for as many full sequences as there are slots, within the memory meant for them; at least one sequence."""
     a_sequence = pages_of(n_ctx)
-    affordable = (physical_bytes() // KV_SHARE if kv_memory is None else kv_memory) // max(page_bytes, 1)
+    if kv_memory is None:
+        kv_memory = min(physical_bytes() // KV_SHARE, max(KV_BYTES, a_sequence * page_bytes))
+    affordable = kv_memory // max(page_bytes, 1)
     if affordable < a_sequence:
         raise BadInputError(
             "keys and values of one sequence do not fit into their memory",

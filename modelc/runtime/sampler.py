@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from modelc.errors import BadFileError
 from modelc.kernels import env
 from modelc.runtime.memory import allocate
 from modelc.runtime.sampling import Sampling
@@ -74,6 +75,8 @@ class Sampler:
         block[env.ANSWER], block[env.COUNTS] = answer.ctypes.data, counts.ctypes.data
         block[env.N_ANSWER] = len(answer)
         (token,) = self._workspace.function(block.ctypes.data)
+        if token < 0:
+            raise BadFileError("the model's logits are not finite numbers", hint="its weights are damaged")
         self._note(token)
         return token
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from modelc.errors import BadInputError
 
 MAX_SEED = (1 << 63) - 1
+MAX_STOP_CHARS = 4096  # they are compared with the end of the text at every token
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,18 @@ class Sampling:
     stop: tuple[str, ...] = ()
     logprobs: bool = False
 
+    def __post_init__(self) -> None:
+        """Take a single stop string, or any sequence of them."""
+        object.__setattr__(self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop))
+
     def check(self, vocab_size: int) -> None:
         """Raise BadInputError for a value that has no meaning."""
+        if sum(map(len, self.stop)) > MAX_STOP_CHARS:
+            got = f"{sum(map(len, self.stop))} characters"
+            raise BadInputError("too long", param="stop", expected=f"{MAX_STOP_CHARS} characters in all", got=got)
+        for name in _INTEGERS:
+            if not isinstance(getattr(self, name), int):
+                raise BadInputError("not an integer", param=name, got=repr(getattr(self, name)))
         for name, low, high in _RANGES:
             value = getattr(self, name)
             if not low <= value <= high:  # also refuses NaN
@@ -57,6 +68,7 @@ class Sampling:
                 raise BadInputError("out of range", param="logit_bias", expected=expected, got=f"{token}: {bias}")
 
 
+_INTEGERS = ("max_tokens", "top_k")
 _RANGES: tuple[tuple[str, float, float], ...] = (
     ("max_tokens", 0, 1 << 31),
     ("temperature", 0.0, 1000.0),

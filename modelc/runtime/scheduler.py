@@ -144,7 +144,7 @@ class Scheduler:
         for request in [*self._active, *self._waiting]:
             request.end("cancelled")
         for _, future in self._jobs:
-            future.cancel()
+            future.set_exception(BusyError("the model was closed"))
 
     def _drop_cancelled(self) -> None:
         for request in [r for r in self._active if r.generation.cancelled]:
@@ -207,11 +207,17 @@ class Scheduler:
         for request, rows in zip(requests, batch, strict=True):
             if rows.outputs:
                 proposed = rows.outputs - 1
-                accepted = request.accept(logits[row : row + rows.outputs], rows.tokens, limit)
+                wanted = logits[row : row + rows.outputs]
+                row += rows.outputs
+                try:
+                    accepted = request.accept(wanted, rows.tokens, limit)
+                except ModelcError as error:
+                    self._release(request, keep=False)
+                    request.fail(error)
+                    continue
                 request.computed += len(rows.tokens) - proposed + accepted
                 self.counters.proposed += proposed
                 self.counters.accepted += accepted
-                row += rows.outputs
             else:
                 request.computed += len(rows.tokens)
             if request.generation.finish_reason is not None:

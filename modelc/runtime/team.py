@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from modelc.kernels.env import FIRST_COUNTER, ORDER, STALLS, STOP, THREAD_BITS
+from modelc.kernels.env import FIRST_COUNTER, STALLS, STOP, THREAD_BITS
 from modelc.runtime.pace import Pace
 
 Compiled = Callable[..., tuple[int, ...]]
@@ -85,7 +85,10 @@ class Team:
     def close(self) -> None:
         """End the members; the team must be idle."""
         self._control[STOP] = 1
-        self._control[ORDER] = self._announce(self._n_threads)
+        program, _, environment = self._arguments
+        self._execute(
+            program, 0, environment, 0, 1, self._announce(self._n_threads)
+        )  # no instructions: the order alone
         for member in self._members:
             member.join()
         self._members = []

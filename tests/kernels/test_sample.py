@@ -126,9 +126,10 @@ def test_greedy_ignores_what_truncates() -> None:
     assert draw(logits, Ask(temperature=0, top_k=5, top_p=0.2, min_p=0.9, seed=7)) == np.argmax(logits)
 
 
-def test_when_everything_is_impossible_the_answer_is_token_0() -> None:
+def test_without_a_finite_largest_logit_there_is_no_token() -> None:
     for temperature in (0.0, 1.0):
-        assert draw(np.full(20, -np.inf, f32), Ask(temperature=temperature)) == 0
+        for value in (-np.inf, np.inf, np.nan):
+            assert draw(np.full(20, value, f32), Ask(temperature=temperature)) == -1
 
 
 # ------------------------------------------------------------------------------------------ against the reference

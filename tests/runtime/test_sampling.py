@@ -54,3 +54,20 @@ def test_a_bias_must_be_a_number_for_a_token_of_the_vocabulary(bias: dict[int, f
 
 def test_a_bias_within_the_limits_is_allowed() -> None:
     Sampling(logit_bias={0: -1e6, 99: 1e6, 5: 0.5}).check(VOCAB)
+
+
+def test_a_single_stop_string_is_one_string_and_not_its_characters() -> None:
+    assert Sampling(stop="the").stop == ("the",)
+    assert Sampling(stop=["a", "b"]).stop == ("a", "b")
+
+
+def test_stop_strings_are_limited_in_their_length_together() -> None:
+    Sampling(stop=("a" * 4096,)).check(10)
+    with pytest.raises(BadInputError, match="'stop'"):
+        Sampling(stop=("a" * 4096, "b")).check(10)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "top_k"])
+def test_counts_are_integers(name: str) -> None:
+    with pytest.raises(BadInputError, match=f"'{name}'"):
+        Sampling(**{name: 1.5}).check(10)

@@ -1,13 +1,18 @@
 """Requests that share an engine: each answer is its own, pages come back, and nobody waits for ever."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from modelc.errors import BadFileError, BusyError
 from modelc.runtime import Chunk, LanguageModel
 from modelc.runtime.kv_memory import KvMemory
+from modelc.runtime.options import Options
 from modelc.runtime.scheduler import ROWS_BESIDE_ANSWERS
+from tests.models.tiny_llama import tiny_llama
 from tests.runtime.tiny_model import Answer, Gate, audit, model_of, paused, tokens_of
 
 SYSTEM = tokens_of(99, 150)
@@ -324,3 +329,28 @@ def test_logits_can_be_had_while_the_memory_is_full_of_kept_prefixes() -> None:
             Answer(model, tokens_of(i, 60), max_tokens=3).wait()
         assert model.logits(tokens_of(9, 200)).shape == (200, 256)
         audit(model)
+
+
+def test_more_requests_than_positions_of_a_small_context_are_all_answered() -> None:
+    with model_of(n_ctx=16) as model:
+        answers = [Answer(model, tokens_of(seed, 2), max_tokens=12) for seed in range(40)]
+        reasons = [answer.wait().reason for answer in answers]
+    assert set(reasons) <= {"length", "stop"}
+
+
+def test_logits_that_are_no_numbers_end_their_request_with_an_error() -> None:
+    broken = tiny_llama(vocab_size=256)
+    norm = broken.tensors["output_norm.weight"]
+    broken.tensors["output_norm.weight"] = replace(norm, stored=np.full(64, np.nan, np.float32).view(np.uint8))
+    with LanguageModel(broken, Options(1)) as model, pytest.raises(BadFileError, match="not finite"):
+        model.generate([1, 2, 3])
+
+
+def test_a_model_that_is_closed_ends_what_is_in_work_with_an_error() -> None:
+    model = model_of()
+    stream = model.stream([1, 2, 3], max_tokens=200, logit_bias={model.tokenizer.eos_id or 0: -1e6})
+    next(stream)
+    model.close()
+    with pytest.raises(BusyError, match="closed"):
+        for _ in stream:
+            pass
