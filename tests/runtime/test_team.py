@@ -116,7 +116,9 @@ def test_parked_threads_come_back(teamwork: Fixture) -> None:
 
 def test_an_idle_team_uses_no_processor_time(teamwork: Fixture) -> None:
     teamwork.run(1)
-    time.sleep(0.15)
+    end_s = time.monotonic() + 10
+    while not all(teamwork.team._parked[1:]) and time.monotonic() < end_s:
+        time.sleep(0.01)
     before = time.process_time()
     time.sleep(0.2)
     assert time.process_time() - before < 0.05
