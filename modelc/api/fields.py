@@ -43,6 +43,8 @@ NOT_YET: Mapping[str, frozenset[str]] = {
     "response_format": frozenset({"null", '{"type":"text"}'}),
     "tools": frozenset({"null", "[]"}),
     "tool_choice": frozenset({"null", '"none"', '"auto"'}),
+    "functions": frozenset({"null", "[]"}),
+    "function_call": frozenset({"null", '"none"', '"auto"'}),
     "logprobs": frozenset({"null", "false"}),
     "top_logprobs": frozenset({"null", "0"}),
     "echo": frozenset({"null", "false"}),

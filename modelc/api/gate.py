@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import math
 import time
 from collections import deque
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from modelc.api.problems import RateLimitError, UnauthorizedError, kind_of
+from modelc.api.problems import RateLimitError, SlowBodyError, UnauthorizedError, kind_of
 from modelc.errors import BusyError
 
 if TYPE_CHECKING:
-    from litestar.types import ASGIApp, Message, Receive, Scope, Send
+    from litestar.types import ASGIApp, HTTPReceiveMessage, Message, Receive, Scope, Send
 
     from modelc.api.state import ServerState
 
-FREE_PATHS = frozenset({"/", "/health", "/info", "/props", "/metrics"})  # no key, no limits
+METRICS_PATH = "/metrics"  # does not count itself as active
+FREE_PATHS = frozenset({"/", "/health", "/info", "/props", METRICS_PATH})  # no key, no limits
 KEY_HEADERS = frozenset({b"authorization", b"x-api-key"})
 WINDOW_S = 60.0
 MAX_CLIENTS = 4096  # addresses remembered before the idle ones are dropped
@@ -36,7 +38,8 @@ class Gate:
         self._key = None if options.api_key is None else options.api_key.encode()
         self._limiter = None if options.rate_limit is None else RateLimiter(options.rate_limit)
         self._max_active = math.inf if options.max_concurrent is None else options.max_concurrent
-        self._n_active = 0  # without those on FREE_PATHS
+        self._n_active = 0  # whose body is there, without those on FREE_PATHS
+        self._body_timeout_s = options.body_timeout_s
         self._metrics = server.metrics
 
     def before(self, app: ASGIApp) -> ASGIApp:
@@ -53,16 +56,33 @@ class Gate:
                 await send(message)
 
             is_limited = endpoint not in FREE_PATHS
+            is_complete = is_active = False
+
+            async def receive_in_time() -> HTTPReceiveMessage:
+                nonlocal is_complete, is_active
+                if is_complete:
+                    return cast("HTTPReceiveMessage", await receive())
+                try:
+                    message = cast("HTTPReceiveMessage", await asyncio.wait_for(receive(), self._body_timeout_s))
+                except TimeoutError:
+                    what = f"the request body stopped coming for {self._body_timeout_s:g} s"
+                    raise SlowBodyError(what) from None
+                is_complete = message["type"] == "http.request" and not message["more_body"]
+                if is_complete and is_limited:  # a body that is slow takes no place from others
+                    self._check_active()
+                    self._n_active += 1
+                    is_active = True
+                return message
+
             try:
                 if is_limited:
                     self._admit(scope)
-                self._n_active += is_limited
-                self._metrics.active.inc()
+                self._metrics.active.inc(endpoint != METRICS_PATH)
                 try:
-                    await app(scope, receive, send_noting_status)
+                    await app(scope, receive_in_time, send_noting_status)
                 finally:
-                    self._n_active -= is_limited
-                    self._metrics.active.dec()
+                    self._n_active -= is_active
+                    self._metrics.active.dec(endpoint != METRICS_PATH)
             except Exception as error:
                 status = kind_of(error).status
                 raise
@@ -81,6 +101,9 @@ class Gate:
                 limit = f"at most {self._limiter.per_minute} requests a minute are taken"
                 seconds = math.ceil(wait_s)
                 raise RateLimitError(limit, retry_after_s=seconds, hint=f"try again in {seconds} s")
+        self._check_active()
+
+    def _check_active(self) -> None:
         if self._n_active >= self._max_active:
             raise BusyError(f"{self._n_active} requests are being answered, no more at once", hint="try again later")
 

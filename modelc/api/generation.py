@@ -160,7 +160,7 @@ async def cancelled_with_client(receive: Receive, answer: LiveAnswer) -> AsyncIt
         receive: The request's ASGI channel, the body already read.
         answer: What runs for this client.
     """
-    watcher = asyncio.create_task(_when_gone(receive, answer.cancel))
+    watcher = asyncio.create_task(when_gone(receive, answer.cancel))
     try:
         yield
     finally:
@@ -168,17 +168,23 @@ async def cancelled_with_client(receive: Receive, answer: LiveAnswer) -> AsyncIt
         answer.cancel()
 
 
+def too_long(model: LanguageModel, n_tokens: str, param: str) -> ContextLengthError:
+    """Return the error for a prompt of `n_tokens`, which leave no place in the context."""
+    got, expected = f"{n_tokens} tokens", f"fewer than the {model.n_ctx} tokens of the model's context"
+    return ContextLengthError("the prompt is too long", param=param, got=got, expected=expected)
+
+
+async def when_gone(receive: Receive, then: Callable[[], object]) -> None:
+    """Call `then` when the client goes away; the body must have been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    then()
+
+
 def _check_prompt(model: LanguageModel, prompt_ids: Sequence[int], param: str) -> None:
     if not prompt_ids:
         raise BadInputError("the prompt has no tokens", param=param)
     if len(prompt_ids) >= model.n_ctx:  # the answer needs a place too
-        got, expected = f"{len(prompt_ids)} tokens", f"fewer than the {model.n_ctx} tokens of the model's context"
-        raise ContextLengthError("the prompt is too long", param=param, got=got, expected=expected)
+        raise too_long(model, str(len(prompt_ids)), param)
     if not 0 <= min(prompt_ids) <= max(prompt_ids) < model.vocab_size:
         raise BadInputError("no such token", param=param, expected=f"0 to {model.vocab_size - 1}")
-
-
-async def _when_gone(receive: Receive, then: Callable[[], None]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    then()

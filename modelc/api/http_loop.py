@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from modelc.api.app import create_app
 
@@ -19,7 +20,7 @@ KEEP_ALIVE_S = 75  # longer than clients and proxies keep idle connections, so t
 
 
 def run_until(stop: threading.Event, server: ServerState, listener: socket.socket) -> None:
-    """Answer requests until `stop` is set and those in flight are answered.
+    """Answer requests until `stop` is set and those in flight are answered; those that are not complete are dropped.
 
     Args:
         stop: Set by any thread or signal handler; noticed within 0.1 s.
@@ -49,6 +50,13 @@ class _StoppableServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         return await super().on_tick(counter) or self._stop.is_set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for connection in list(self.server_state.connections):
+            cycle = connection.cycle if isinstance(connection, H11Protocol) else None
+            if cycle is not None and cycle.more_body and not cycle.response_complete:
+                connection.transport.abort()  # half a request: its other half may never come
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -18,5 +18,6 @@ class ServeOptions:
     rate_limit: int | None = None  # requests per minute and client address; None: no limit
     max_concurrent: int | None = None  # requests answered at once; None: no limit
     max_body_bytes: int = 16 * MIB  # a larger request body is refused before it is read
+    body_timeout_s: float = 30.0  # a request body that stops coming for so long is given up
     cors_origins: tuple[str, ...] = ("*",)  # origins whose pages may call the server; () for none
     defaults: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))  # `Sampling` fields by name

@@ -27,6 +27,10 @@ class ContextLengthError(BadInputError):
     """The prompt has more tokens than the model's context."""
 
 
+class SlowBodyError(ModelcError):
+    """The request's body stopped coming; its connection is closed."""
+
+
 class ClientGoneError(ModelcError):
     """The client went away, or stopped reading; nobody sees this but the log and the metrics."""
 
@@ -71,6 +75,7 @@ KINDS: dict[type[Exception], Kind] = {
     BadInputError: Kind(400, "invalid_request_error"),
     UnsupportedError: Kind(400, "invalid_request_error", "unsupported"),
     RateLimitError: Kind(429, "rate_limit_error", "rate_limit_exceeded"),
+    SlowBodyError: Kind(408, "invalid_request_error", "request_timeout"),
     ClientGoneError: Kind(499, "invalid_request_error", "client_gone"),
     BusyError: Kind(503, "server_error", "busy"),
     Exception: Kind(500, "server_error"),
@@ -122,6 +127,8 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             limit = request.app.state.server.options.max_body_bytes
             answer.error.message = f"the request body is larger than {limit} bytes"
+        case HTTPStatus.REQUEST_TIMEOUT:
+            headers["connection"] = "close"
         case HTTPStatus.UNAUTHORIZED:
             headers["www-authenticate"] = "Bearer"
         case HTTPStatus.TOO_MANY_REQUESTS | HTTPStatus.SERVICE_UNAVAILABLE:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from modelc.api.metrics import Metrics
@@ -11,6 +12,9 @@ from modelc.errors import BusyError
 if TYPE_CHECKING:
     from modelc.api.options import ServeOptions
     from modelc.runtime import LanguageModel
+
+TOKENIZING_THREADS = 2  # of each kind
+LONG_BODY_BYTES = 1 << 16
 
 
 class ServerState:
@@ -25,7 +29,13 @@ class ServerState:
         self.options = options
         self.loaded_model = model
         self.started_s = int(time.time())
+        self._short_work = ThreadPoolExecutor(TOKENIZING_THREADS, thread_name_prefix="modelc-tokenize")
+        self._long_work = ThreadPoolExecutor(TOKENIZING_THREADS, thread_name_prefix="modelc-tokenize-long")
         self.metrics = Metrics(lambda: None if self.loaded_model is None else self.loaded_model.counters)
+
+    def tokenizing(self, n_body_bytes: int) -> ThreadPoolExecutor:
+        """The threads that tokenize for a body of this size: long ones wait for each other, short ones not for them."""
+        return self._long_work if n_body_bytes > LONG_BODY_BYTES else self._short_work
 
     @property
     def model(self) -> LanguageModel:

@@ -88,6 +88,14 @@ def run(
     max_concurrent: Annotated[
         int | None, Parameter(help="Most requests answered at a time.", validator=AT_LEAST_ONE)
     ] = None,
+    cors: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Origin whose pages may call the server, like https://chat.example; repeatable. "
+            "none: no other pages. [default: *, all]",
+            negative="",
+        ),
+    ] = None,
     max_context: Annotated[
         int | None,
         Parameter(
@@ -146,6 +154,7 @@ def run(
         api_key=api_key or settings.api_key,
         rate_limit=rate_limit,
         max_concurrent=max_concurrent,
+        cors_origins=_cors_origins(cors),
         defaults={name: value for name, value in asdict(sampling).items() if value is not None},
     )
 
@@ -178,6 +187,14 @@ def run(
     for served in profiled:
         print(served.profile_report(), file=sys.stderr)
     return code
+
+
+def _cors_origins(given: list[str] | None) -> tuple[str, ...]:
+    if not given:
+        return ("*",)
+    if "none" in given and len(given) > 1:
+        raise BadInputError("none stands alone", param="--cors", got=" ".join(given), expected="none, or origins")
+    return () if given == ["none"] else tuple(given)
 
 
 def _default_model(store: Store, settings: Settings) -> Path:

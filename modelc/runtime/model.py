@@ -31,7 +31,15 @@ from modelc.runtime.sampling import Sampling
 from modelc.runtime.scheduler import Counters, Scheduler
 from modelc.runtime.speculation import PromptLookup, Speculator
 from modelc.runtime.threads import default_threads
-from modelc.text import ChatTemplate, StreamDecoder, Tokenizer, chat_template_of, encode_prompt, load_tokenizer
+from modelc.text import (
+    ChatTemplate,
+    StreamDecoder,
+    Tokenizer,
+    chat_template_of,
+    encode_prompt,
+    load_tokenizer,
+    shield_messages,
+)
 
 MAX_ROWS = 512  # rows of a prompt in one step
 MAX_OUT = 64
@@ -213,7 +221,11 @@ class LanguageModel:
         """Tokens of a conversation by the model's chat template, ready for the assistant's answer; BOS once at most."""
         tokenizer = self.tokenizer
         text = self._template.render(
-            messages, tools=tools, bos_token=tokenizer.bos_token, eos_token=tokenizer.eos_token, **variables
+            shield_messages(messages, tokenizer.special_texts),
+            tools=tools,
+            bos_token=tokenizer.bos_token,
+            eos_token=tokenizer.eos_token,
+            **variables,
         )
         return encode_prompt(tokenizer, text)
 

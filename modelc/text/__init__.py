@@ -5,6 +5,7 @@ from modelc.text.chat_template import ChatTemplate, apply_chat_template
 from modelc.text.chat_template_source import chat_template_of
 from modelc.text.hf import HfTokenizer
 from modelc.text.sentencepiece import SentencePieceTokenizer
+from modelc.text.shield import shield_messages
 from modelc.text.stop_strings import StopStrings
 from modelc.text.stream_decoder import StreamDecoder
 from modelc.text.tokenizer import Tokenizer, encode_prompt, load_tokenizer, tokenizer_metadata
@@ -25,5 +26,6 @@ __all__ = [
     "chat_template_of",
     "encode_prompt",
     "load_tokenizer",
+    "shield_messages",
     "tokenizer_metadata",
 ]

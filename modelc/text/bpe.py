@@ -31,6 +31,7 @@ class BpeTokenizer(VocabularyTokenizer):
         super().__init__(vocabulary, add_bos=self._split_words.add_bos)
         self._merges = Merges(self._ordinary, self.vocab_size, vocabulary.merges)
         self._byte_symbols = [self._merges.symbol(char) for char in BYTE_CHARS]
+        self._lost_bytes = bytes(byte for byte, char in enumerate(BYTE_CHARS) if char not in self._ordinary)
         self._cached_word_ids = lru_cache(CACHED_WORDS)(self._word_ids)
 
     @classmethod
@@ -61,6 +62,9 @@ class BpeTokenizer(VocabularyTokenizer):
     def byte_fallback(cls) -> BpeTokenizer:
         """256 tokens, the byte values, for a model that has no tokenizer."""
         return cls(Vocabulary(list(BYTE_CHARS), [TokenType.NORMAL] * 256, [], pre="gpt-2"))
+
+    def _longest_token_bytes(self) -> int | None:
+        return max(len(self.token_bytes(token)) for token in range(self.vocab_size))
 
     def _spelled_bytes(self, text: str) -> bytes:
         return chars_to_bytes(text)

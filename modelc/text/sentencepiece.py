@@ -56,6 +56,11 @@ class SentencePieceTokenizer(VocabularyTokenizer):
         data = self.token_bytes(token)
         return data.removeprefix(b" ") if self._add_space and token not in self.special_ids else data
 
+    def _longest_token_bytes(self) -> int | None:
+        covers_all = self._unknown or len(self._ids_of_bytes) == 256
+        # A `▁` in the text counts as a space, and an unknown character has up to 4 bytes.
+        return max(4, *(len(utf8(text)) for text in self.vocabulary.tokens)) if covers_all else None
+
     def _spelled_bytes(self, text: str) -> bytes:
         return utf8(text.replace(MARK, " "))
 

@@ -9,6 +9,7 @@ from modelc.errors import BadFileError, UnsupportedError
 from modelc.text.bpe import BpeTokenizer
 from modelc.text.hf import HfTokenizer
 from modelc.text.sentencepiece import SentencePieceTokenizer
+from modelc.text.shield import shielded_parts
 from modelc.text.unigram_tokenizer import UnigramTokenizer
 from modelc.text.vocabulary import NAME_KEY
 from modelc.text.word_piece_tokenizer import WordPieceTokenizer
@@ -50,11 +51,25 @@ class Tokenizer(Protocol):
         """Control tokens: recognised in text on request only."""
 
     @property
+    def special_texts(self) -> frozenset[str]:
+        """Texts of the control tokens."""
+
+    @property
+    def longest_token_bytes(self) -> int | None:
+        """Most bytes of text (UTF-8) that one token can stand for; None where there is no bound."""
+
+    @property
     def add_bos(self) -> bool:
         """Whether `encode` puts BOS in front."""
 
     def encode(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
         """Token ids of `text`, with BOS and EOS as the model wants them if `add_special`."""
+
+    def encode_parts(self, parts: Iterable[tuple[str, bool]]) -> list[int]:
+        """Token ids of one text in parts, none added; the flags: control tokens are recognised in the part."""
+
+    def least_tokens(self, text: str) -> int:
+        """A number of tokens that `text` has at least, without encoding it; 0 where there is no bound."""
 
     def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
         """Text of `ids`; ids outside the vocabulary are skipped."""
@@ -120,8 +135,11 @@ def tokenizer_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_prompt(tokenizer: Tokenizer, prompt: str) -> list[int]:
-    """Token ids of a prompt that a chat template made: its control tokens recognised, BOS once, no EOS at the end."""
-    ids = tokenizer.encode(prompt, add_special=False, parse_special=True)
+    """Token ids of a prompt that a chat template made: its control tokens recognised, BOS once, no EOS at the end.
+
+    What `shield_messages` marked stays text.
+    """
+    ids = tokenizer.encode_parts(shielded_parts(prompt, tokenizer.special_texts))
     if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
         ids.insert(0, tokenizer.bos_id)
     return ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import cached_property
 
 from modelc.text.byte_alphabet import utf8
 from modelc.text.special_tokens import SpecialTokens
@@ -56,7 +57,18 @@ class VocabularyTokenizer(ABC):
         for kind, ids in by_type.items():
             if kind not in _NEVER_ORDINARY:
                 self._ordinary |= ids
+        self._lost_bytes = b""  # those that no token has: text is encoded without them
         self._token_bytes: list[bytes | None] = [None] * self.vocab_size
+
+    @cached_property
+    def special_texts(self) -> frozenset[str]:
+        """Texts of the control tokens."""
+        return frozenset(self.vocabulary.tokens[token] for token in self.special_ids)
+
+    @cached_property
+    def longest_token_bytes(self) -> int | None:
+        """Most bytes of text that one token can stand for; None where there is no bound."""
+        return None if self.vocabulary.rstrip_ids else self._longest_token_bytes()
 
     @property
     def bos_token(self) -> str:
@@ -79,18 +91,30 @@ class VocabularyTokenizer(ABC):
         ids: list[int] = []
         if add_special and self.add_bos and self.bos_id is not None:
             ids.append(self.bos_id)
-        special = self._all_special if parse_special else self._user_defined
-        after_special, strips = True, False
-        for piece in special.split(without_surrogates(text)):
-            if isinstance(piece, int):
-                ids.append(piece)
-                after_special, strips = True, piece in self.vocabulary.rstrip_ids
-            elif stripped := piece.lstrip() if strips else piece:
-                ids.extend(self._piece_ids(stripped, after_special))
-                after_special = strips = False
+        ids += self.encode_parts([(text, parse_special)])
         if add_special and self.add_eos and self.eos_id is not None:
             ids.append(self.eos_id)
         return ids
+
+    def encode_parts(self, parts: Iterable[tuple[str, bool]]) -> list[int]:
+        """Token ids of one text in parts, without BOS and EOS; the flags: control tokens are recognised in the part."""
+        ids: list[int] = []
+        after_special, strips = True, False
+        for text, parse_special in parts:
+            special = self._all_special if parse_special else self._user_defined
+            for piece in special.split(without_surrogates(text)):
+                if isinstance(piece, int):
+                    ids.append(piece)
+                    after_special, strips = True, piece in self.vocabulary.rstrip_ids
+                elif stripped := piece.lstrip() if strips else piece:
+                    ids.extend(self._piece_ids(stripped, after_special))
+                    after_special = strips = False
+        return ids
+
+    def least_tokens(self, text: str) -> int:
+        """A number of tokens that `text` has at least, without encoding it; 0 where there is no bound."""
+        longest = self.longest_token_bytes
+        return len(utf8(text).translate(None, self._lost_bytes)) // longest if longest else 0
 
     def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
         """Text of `ids`, with U+FFFD for what is not UTF-8 once all is joined.
@@ -127,6 +151,10 @@ class VocabularyTokenizer(ABC):
     @abstractmethod
     def _spelled_bytes(self, text: str) -> bytes:
         """Bytes of the text of an ordinary token."""
+
+    def _longest_token_bytes(self) -> int | None:
+        """See `longest_token_bytes`; None also where normalisation may shorten text, or text may be left out."""
+        return None
 
     def _read_token(self, token: int) -> bytes:
         text, kind = self.vocabulary.tokens[token], self.vocabulary.types[token]

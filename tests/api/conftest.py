@@ -68,7 +68,11 @@ class FakeModel:
     gamma: int = 3
     counters: Counters = field(default_factory=Counters)
     tensor_names: list[str] = field(default_factory=lambda: ["a.weight", "b.weight"])
-    tokenizer: Any = field(default_factory=lambda: SimpleNamespace(bos_id=BOS_ID))
+    tokenizer: Any = field(
+        default_factory=lambda: SimpleNamespace(
+            bos_id=BOS_ID, special_texts=frozenset({"<s>"}), least_tokens=lambda text: len(text) // 4
+        )
+    )
     prompts: list[list[int]] = field(default_factory=list)
     continued: list[bool] = field(default_factory=list)  # whether the answer goes on with the prompt's text
     messages: list[list[dict[str, str]]] = field(default_factory=list)

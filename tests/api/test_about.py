@@ -67,7 +67,7 @@ def test_metrics_count_requests_tokens_and_time(client: TestClient[Litestar]) ->
     assert 'modelc_requests_total{endpoint="/chat",status="200"} 1.0' in lines
     assert 'modelc_requests_total{endpoint="/chat",status="400"} 1.0' in lines
     assert "modelc_tokens_generated_total 5.0" in lines
-    assert "modelc_active_requests 1.0" in lines  # the one that asks
+    assert "modelc_active_requests 0.0" in lines  # the one that asks does not count
     assert "modelc_inference_duration_seconds_count 1.0" in lines
     buckets = [line.split('"')[1] for line in lines if line.startswith("modelc_inference_duration_seconds_bucket")]
     assert buckets == ["0.01", "0.05", "0.1", "0.25", "0.5", "1.0", "2.5", "5.0", "+Inf"]
@@ -96,5 +96,5 @@ def test_metrics_show_what_the_scheduler_counts(client: TestClient[Litestar], mo
 
 def test_metrics_are_there_before_the_model_is(client_of: Any) -> None:
     text = client_of(None).get("/metrics").text
-    assert "modelc_active_requests 1.0" in text
+    assert "modelc_active_requests 0.0" in text
     assert "modelc_kv_pages" not in text

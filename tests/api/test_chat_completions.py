@@ -161,6 +161,8 @@ def test_what_common_clients_send_along_is_taken(client: TestClient[Litestar]) -
         "n": 1,
         "tools": [],
         "tool_choice": "none",
+        "functions": [],
+        "function_call": "auto",
         "logprobs": False,
         "top_logprobs": None,
         "user": "me",

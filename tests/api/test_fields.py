@@ -91,6 +91,8 @@ def test_unknown_fields_are_ignored() -> None:
         ("response_format", '{"type": "json_object"}'),
         ("tools", '[{"type": "function"}]'),
         ("tool_choice", '"required"'),
+        ("functions", '[{"name": "f"}]'),
+        ("function_call", '{"name": "f"}'),
         ("tool_choice", '{"type": "function", "function": {"name": "f"}}'),
         ("logprobs", "true"),
         ("logprobs", "0"),

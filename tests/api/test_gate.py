@@ -1,5 +1,6 @@
 """The key, the rate, the number at once, and what is free of them."""
 
+import socket
 import threading
 import time
 from typing import Any
@@ -11,6 +12,7 @@ from modelc.api.gate import RateLimiter
 
 FREE = ["/", "/health", "/info", "/props", "/metrics"]
 KEYED = [("GET", "/v1/models"), ("GET", "/schema"), ("POST", "/chat"), ("POST", "/v1/chat/completions")]
+HALF = b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
 HELLO = {"messages": [{"role": "user", "content": "hi"}]}
 
 
@@ -109,3 +111,24 @@ def test_no_more_requests_at_once_than_allowed(served: Any, model: Any) -> None:
         model.generations[0].cancel()
         first.join()
         assert httpx.get(f"{url}/v1/models").status_code == 200  # the place is free again
+
+
+def connection_to(url: str) -> socket.socket:
+    parts = httpx.URL(url)
+    return socket.create_connection((parts.host, parts.port or 80), timeout=10)
+
+
+def test_a_body_that_does_not_come_takes_no_place_from_others(served: Any, model: Any) -> None:
+    with served(model, max_concurrent=1) as url, connection_to(url) as half:
+        half.sendall(HALF)
+        time.sleep(0.1)
+        assert httpx.post(f"{url}/chat", json=HELLO).status_code == 200
+
+
+def test_a_body_that_stops_coming_is_given_up_and_its_connection_closed(served: Any, model: Any) -> None:
+    with served(model, body_timeout_s=0.1) as url, connection_to(url) as half:
+        half.sendall(HALF)
+        answer = b"".join(iter(lambda: half.recv(4096), b""))
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b'"code":"request_timeout"' in answer
+    assert model.prompts == []

@@ -110,6 +110,19 @@ def test_a_second_signal_ends_it_at_once() -> None:
             assert process.wait(timeout=20) == 128 + signal.SIGINT
 
 
+def test_half_a_request_does_not_keep_it_from_ending() -> None:
+    with running(delay_s=0.0) as (process, url):
+        go_on(process)
+        wait_for(url, (200, "ok"))
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as half:
+            half.sendall(b"POST /chat HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            time.sleep(0.1)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=10) == 0
+        assert process.stderr is not None
+        assert "Traceback" not in process.stderr.read()
+
+
 def test_a_signal_while_it_loads_does_not_wait_for_the_model() -> None:
     with running(delay_s=0.0) as (process, url):
         wait_for(url, (503, "loading"))

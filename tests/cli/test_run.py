@@ -78,6 +78,21 @@ def test_listen_wins_over_bind_and_port(
     assert (served.options.bind, served.options.port) == address
 
 
+@pytest.mark.parametrize(
+    ("flags", "origins"),
+    [
+        ([], ("*",)),
+        (["--cors", "none"], ()),
+        (["--cors", "http://a.example", "--cors", "http://b.example"], ("http://a.example", "http://b.example")),
+    ],
+)
+def test_cors_names_the_origins_whose_pages_may_call(
+    modelc: Modelc, gguf: Path, served: Served, flags: list[str], origins: tuple[str, ...]
+) -> None:
+    assert modelc("run", gguf, *flags).code == 0
+    assert served.options.cors_origins == origins
+
+
 def test_settings_hold_where_no_flag_is_given(
     modelc: Modelc, gguf: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -100,6 +115,7 @@ def test_settings_hold_where_no_flag_is_given(
         (["--kv-memory", "0"], "not a size"),
         (["--max-context", "1"], "Must be >= 2"),
         (["--anchor-tokens", "-1"], "Must be >= 0"),
+        (["--cors", "none", "--cors", "http://a.example"], "none stands alone"),
         (["--gamma", "33"], "Must be <= 32"),
     ],
 )

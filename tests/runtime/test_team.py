@@ -69,7 +69,7 @@ class Fixture:
         self.table[:, env.I_ADDRESS] = [address_of(function) for function in (mark, inspect, erase)]
         self.table[1:, env.I_BARRIER] = masks
         addresses = objects().addresses(["execute", "worker"])
-        execute, worker = python_function(addresses["execute"], 5, 0), python_function(addresses["worker"], 5, 1)
+        execute, worker = python_function(addresses["execute"], 6, 0), python_function(addresses["worker"], 5, 1)
         self.team = Team(self.table, self.env, self.control, execute, worker, n_threads)
 
     def run(self, steps: int, rows: int = 1) -> None:

@@ -90,3 +90,29 @@ def test_bos_is_not_added_where_the_model_does_not_want_it() -> None:
 
 def test_a_prompt_to_be_continued_gets_no_eos() -> None:
     assert prompt_ids("a</s>b", eos_token_id=257, add_eos_token=True) == [ord("a"), 257, ord("b")]
+
+
+# bounds
+
+LLAMA_KEYS = {"model": "llama", "scores": [0.0] * 257}
+
+
+@given(st.text(alphabet=st.sampled_from("ab \u2581\u00e9\u4e2d"), max_size=40))
+@pytest.mark.parametrize("keys", [{}, LLAMA_KEYS], ids=["bpe", "sentencepiece"])
+def test_no_text_has_fewer_tokens_than_the_least(keys: dict[str, Any], text: str) -> None:
+    tokenizer = load_tokenizer(metadata("a b", unknown_token_id=0, **keys))
+    assert tokenizer.least_tokens(text) <= len(tokenizer.encode(text, add_special=False))
+
+
+def test_bytes_that_are_no_token_do_not_count() -> None:
+    found = metadata("a b")
+    found["tokenizer.ggml.tokens"][ord("x")] = "xx"
+    tokenizer = load_tokenizer(found)
+    assert tokenizer.longest_token_bytes == 2
+    assert tokenizer.least_tokens("xxxxaaaa") == 2
+
+
+def test_white_space_that_a_token_takes_has_no_bound() -> None:
+    phi = {**metadata("a b", special={"<|user|>": CONTROL}), "general.name": "Phi-3"}
+    assert load_tokenizer(phi).longest_token_bytes is None
+    assert load_tokenizer(phi).least_tokens("a" * 100) == 0

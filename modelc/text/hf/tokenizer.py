@@ -37,6 +37,8 @@ class HfTokenizer:
         pad_id: Padding, or None.
         eog_ids: Every token that ends a generation.
         special_ids: Control tokens: recognised in text on request only.
+        special_texts: Their texts.
+        longest_token_bytes: None: normalizers and pre-tokenizers may shorten text without a bound.
         add_bos: `encode` puts BOS in front.
 
     Raises:
@@ -49,6 +51,8 @@ class HfTokenizer:
         added = added_tokens_of(root)
         vocab = vocab_of(root.part("model"))
         self.special_ids = frozenset(token.id for token in added if token.special)
+        self.special_texts = frozenset(token.text for token in added if token.special)
+        self.longest_token_bytes: int | None = None
         normalizer = normalizer_of(_optional(root, "normalizer"))
         self._all_added = AddedTokens(added, normalizer)
         self._ordinary_added = AddedTokens((token for token in added if not token.special), normalizer)
@@ -108,17 +112,26 @@ class HfTokenizer:
             add_special: Add the tokens that the post-processor puts around a text.
             parse_special: Recognise control tokens written in the text. Other added tokens always are.
         """
-        ids = list(self._before) if add_special else []
-        added = self._all_added if parse_special else self._ordinary_added
+        ids = self.encode_parts([(text, parse_special)])
+        return [*self._before, *ids, *self._after] if add_special else ids
+
+    def encode_parts(self, parts: Iterable[tuple[str, bool]]) -> list[int]:
+        """Token ids of one text in parts, none added; the flags: control tokens are recognised in the part."""
+        ids: list[int] = []
         encode_word = self._model.encode
-        for piece, first in added.split(without_surrogates(text)):
-            if isinstance(piece, int):
-                ids.append(piece)
-            else:
-                ids.extend(chain.from_iterable(map(encode_word, self._words.split(piece, first))))
-        if add_special:
-            ids += self._after
+        for text, parse_special in parts:
+            added = self._all_added if parse_special else self._ordinary_added
+            begins = not ids
+            for piece, first in added.split(without_surrogates(text)):
+                if isinstance(piece, int):
+                    ids.append(piece)
+                else:
+                    ids.extend(chain.from_iterable(map(encode_word, self._words.split(piece, first and begins))))
         return ids
+
+    def least_tokens(self, text: str) -> int:
+        """A number of tokens that `text` has at least: 0, there is no bound."""
+        return 0
 
     def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
         """Text of `ids`, with U+FFFD for what is not UTF-8 once all is joined.
