@@ -41,7 +41,7 @@ i32 = np.int32
 
 SEGMENT_BLOCKS = 16
 SEGMENT_COLS = 512
-AHEAD = 4096  # bytes of software prefetch: measured 1.3 times the bandwidth of the hardware's alone
+AHEAD = 8192  # bytes of software prefetch: decode 1.05 times as fast as with 4 KB, 16 KB 0.97 times (Zen 5)
 
 
 def make_block_tile(dtype: str, activation: str, n_tokens: int, n_groups: int) -> Any:
