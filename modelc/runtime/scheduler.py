@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 Job = Callable[[Engine, KvMemory], Result]
 
 ROWS_BESIDE_ANSWERS = 16  # rows of prompts in a step while others are answering: it takes 3 to 4 times a token's time
-ROWS_BESIDE_PROMPTS = 128  # while other prompts wait: a short one soon has its turn
+ROWS_BESIDE_PROMPTS = 64  # while other prompts wait: a short one soon has its turn
 OLDEST_EVERY = 4  # of so many steps one serves the oldest prompt first, the others the shortest
 
 
