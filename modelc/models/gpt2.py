@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelc.errors import BadFileError, UnsupportedError
+from modelc.errors import UnsupportedError
 from modelc.ir import Model
 from modelc.models.hyperparameters import Hyperparameters
-from modelc.models.weights import Names, Shapes, Weights
+from modelc.models.weights import Names, Shapes, Weights, rows_of
 from modelc.program import Buffer, Builder, Program
 from modelc.program.program import View
 
@@ -47,8 +47,8 @@ class Config:
             dim=keys.integer("embedding_length"),
             n_heads=keys.integer("attention.head_count", high=1 << 16),
             ffn_dim=keys.integer("feed_forward_length"),
-            n_ctx=_rows(model, "position_embd.weight"),
-            vocab_size=_rows(model, "token_embd.weight"),
+            n_ctx=rows_of(model, "position_embd.weight", "a matrix"),
+            vocab_size=rows_of(model, "token_embd.weight", "a matrix"),
             norm_eps=keys.number("attention.layer_norm_epsilon"),
             activation="gelu_tanh",
             hugging_face=False,
@@ -72,8 +72,8 @@ class Config:
             dim=dim,
             n_heads=keys.integer("n_head", high=1 << 16),
             ffn_dim=keys.integer("n_inner", 4 * dim),
-            n_ctx=_rows(model, prefix + "wpe.weight"),
-            vocab_size=_rows(model, prefix + "wte.weight"),
+            n_ctx=rows_of(model, prefix + "wpe.weight", "a matrix"),
+            vocab_size=rows_of(model, prefix + "wte.weight", "a matrix"),
             norm_eps=keys.number("layer_norm_epsilon", 1e-5),
             activation=ACTIVATIONS[activation],
             hugging_face=True,
@@ -87,13 +87,6 @@ class Config:
                 "attention heads", expected="a size divisible by 16", got=f"{self.dim} columns in {self.n_heads} heads"
             )
         return self
-
-
-def _rows(model: Model, name: str) -> int:
-    tensor = model.tensors.get(name)
-    if tensor is None or len(tensor.shape) != 2:
-        raise BadFileError("tensor missing", tensor=name, expected="a matrix")
-    return tensor.shape[0]
 
 
 def tensors(c: Config) -> Shapes:

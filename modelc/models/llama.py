@@ -17,7 +17,7 @@ from modelc.ir import Model
 from modelc.models.frequencies import RopeScaling, rope_frequencies
 from modelc.models.hyperparameters import Hyperparameters
 from modelc.models.rope_keys import scaling_from_gguf, scaling_from_hf, theta_from_hf
-from modelc.models.weights import Names, Shapes, Weights
+from modelc.models.weights import Names, Shapes, Weights, rows_of
 from modelc.program import Buffer, Builder, Program
 from modelc.program.program import View
 
@@ -66,7 +66,7 @@ class Config:
             head_dim=head_dim,
             ffn_dim=keys.integer("feed_forward_length"),
             n_ctx=keys.integer("context_length"),
-            vocab_size=_vocab_size(model, "token_embd.weight"),
+            vocab_size=rows_of(model, "token_embd.weight", "shape (vocabulary, dim)"),
             norm_eps=keys.number("attention.layer_norm_rms_epsilon"),
             rope_theta=keys.number("rope.freq_base", 10000.0, low=1.0),
             rope_scaling=scaling_from_gguf(keys),
@@ -98,7 +98,7 @@ class Config:
             head_dim=keys.integer("head_dim", dim // n_heads, high=1 << 16),
             ffn_dim=keys.integer("intermediate_size"),
             n_ctx=keys.integer("max_position_embeddings"),
-            vocab_size=_vocab_size(model, "model.embed_tokens.weight"),
+            vocab_size=rows_of(model, "model.embed_tokens.weight", "shape (vocabulary, dim)"),
             norm_eps=keys.number("rms_norm_eps"),
             rope_theta=theta_from_hf(keys),
             rope_scaling=scaling_from_hf(keys),
@@ -129,13 +129,6 @@ class Config:
                 "sliding-window attention", got=f"{window} positions", expected=f"the whole context, {self.n_ctx}"
             )
         return self
-
-
-def _vocab_size(model: Model, name: str) -> int:
-    embedding = model.tensors.get(name)
-    if embedding is None or len(embedding.shape) != 2:
-        raise BadFileError("tensor missing", tensor=name, expected="shape (vocabulary, dim)")
-    return embedding.shape[0]
 
 
 def tensors(c: Config) -> Shapes:

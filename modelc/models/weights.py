@@ -101,6 +101,14 @@ class Weights:
         return padded
 
 
+def rows_of(model: Model, name: str, expected: str) -> int:
+    """Rows of the source's matrix `name`; `expected` describes it where it is missing."""
+    tensor = model.tensors.get(name)
+    if tensor is None or len(tensor.shape) != 2:
+        raise BadFileError("tensor missing", tensor=name, expected=expected)
+    return tensor.shape[0]
+
+
 def _turned(tensor: Tensor) -> Tensor:
     """A matrix with rows and columns exchanged, as float32."""
     values = layout.dequantize(tensor.dtype, layout.plain_bytes(tensor), tensor.shape)
