@@ -1,70 +1,71 @@
-"""All compiled functions by name. An opcode's name has its variant: `matmul.q4_1.a8`, `attention.64.3.f16`."""
+"""All compiled functions by name. An opcode's name has its variant: `matmul.q4_1.a8`, `attention.64.3.f16`.
+
+The tables name modules without importing them: that takes Numba, and is done only to compile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from numba import types
+# Where an opcode's factory is, and its first arguments; the parts of the name behind the opcode follow them.
+FACTORIES: dict[str, tuple[str, ...]] = {
+    "attention": ("attention:make_attention",),
+    "attention_scores": ("attention:make_attention_scores",),
+    "bias": ("bias:make_bias",),
+    "embed": ("embed:make_embed",),
+    "geglu": ("gated:make_gate", "gelu_tanh"),
+    "geglu_quantize": ("gated:make_gate_quantize", "gelu_tanh"),
+    "head_norm": ("norm:make_head_norm",),
+    "kv_write": ("kv_write:make_kv_write",),
+    "layer_norm": ("norm:make_norm", "layer"),
+    "layer_norm_quantize": ("norm:make_norm", "layer"),
+    "matmul": ("matmul:make_matmul",),
+    "quantize": ("activations:make_quantize",),
+    "rms_norm": ("norm:make_norm", "rms"),
+    "rms_norm_quantize": ("norm:make_norm", "rms"),
+    "rope": ("rope:make_rope",),
+    "rope_angles": ("rope:make_rope_angles",),
+    "swiglu": ("gated:make_gate", "silu"),
+    "swiglu_quantize": ("gated:make_gate_quantize", "silu"),
+}
 
-from modelc.kernels.activations import make_quantize
-from modelc.kernels.attention import make_attention, make_attention_scores
-from modelc.kernels.bias import make_bias
-from modelc.kernels.embed import make_embed
-from modelc.kernels.executor import OPCODE_ARGS, execute, spin, worker
-from modelc.kernels.gated import make_gate, make_gate_quantize
-from modelc.kernels.kv_write import make_kv_write
-from modelc.kernels.matmul import make_matmul
-from modelc.kernels.norm import make_head_norm, make_norm
-from modelc.kernels.rope import make_rope, make_rope_angles
-from modelc.kernels.sample import sample
-from modelc.kernels.shift import make_shift
+# Functions of one parameter block that come in variants.
+BLOCK_FACTORIES: dict[str, tuple[str, ...]] = {
+    "shift": ("shift:make_shift",),
+}
 
-FACTORIES: dict[str, Callable[..., Any]] = {
-    "attention": lambda head_dim, group, kv: make_attention(int(head_dim), int(group), kv),
-    "attention_scores": lambda head_dim, group, kv: make_attention_scores(int(head_dim), int(group), kv),
-    "bias": make_bias,
-    "embed": make_embed,
-    "geglu": lambda: make_gate("gelu_tanh"),
-    "geglu_quantize": lambda form: make_gate_quantize("gelu_tanh", form),
-    "head_norm": lambda head_dim: make_head_norm(int(head_dim)),
-    "kv_write": lambda head_dim, kv: make_kv_write(int(head_dim), kv),
-    "layer_norm": lambda: make_norm("layer"),
-    "layer_norm_quantize": lambda form: make_norm("layer", form),
-    "matmul": make_matmul,
-    "quantize": make_quantize,
-    "rms_norm": lambda: make_norm("rms"),
-    "rms_norm_quantize": lambda form: make_norm("rms", form),
-    "rope": lambda style, head_dim: make_rope(style, int(head_dim)),
-    "rope_angles": make_rope_angles,
-    "swiglu": lambda: make_gate("silu"),
-    "swiglu_quantize": lambda form: make_gate_quantize("silu", form),
+# Functions that Python calls, beside the opcodes: where they are, and how many integers they take.
+FUNCTIONS: dict[str, tuple[str, int]] = {
+    "execute": ("executor:execute", 6),
+    "worker": ("executor:worker", 5),
+    "sample": ("sample:sample", 1),
+    "spin": ("executor:spin", 2),
 }
 
 
-# Functions that Python calls, beside the opcodes: their arguments' types.
-FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "execute": (execute, (types.int64,) * 6),
-    "worker": (worker, (types.int64,) * 5),
-    "sample": (sample, (types.int64,)),
-    "spin": (spin, (types.int64,) * 2),
-}
-
-
-# Compiled functions of one parameter block that come in variants.
-BLOCK_FACTORIES: dict[str, Callable[..., Any]] = {
-    "shift": lambda style, head_dim, kv: make_shift(style, int(head_dim), kv),
-}
+def recipe(name: str) -> tuple[str, ...]:
+    """Where the function `name` or its factory is, `module:attribute` below `modelc.kernels`, and first arguments."""
+    if name in FUNCTIONS:
+        return FUNCTIONS[name][:1]
+    opcode = name.partition(".")[0]
+    return BLOCK_FACTORIES.get(opcode) or FACTORIES[opcode]
 
 
 def function(name: str) -> tuple[Any, tuple[Any, ...]]:
     """The Numba function `name`, not yet compiled, and the types of its arguments."""
+    from numba import types
+
+    from modelc.kernels.executor import OPCODE_ARGS
+
+    place, *first = recipe(name)
+    module, _, attribute = place.partition(":")
+    found = getattr(import_module(f"modelc.kernels.{module}"), attribute)
     if name in FUNCTIONS:
-        return FUNCTIONS[name]
+        return found, (types.int64,) * FUNCTIONS[name][1]
     opcode, *variant = name.split(".")
-    if opcode in BLOCK_FACTORIES:
-        return BLOCK_FACTORIES[opcode](*variant), (types.int64,)
-    return FACTORIES[opcode](*variant), OPCODE_ARGS
+    made = found(*first, *(int(part) if part.isdigit() else part for part in variant))
+    return made, (types.int64,) if opcode in BLOCK_FACTORIES else OPCODE_ARGS
 
 
 def compile_object(name: str) -> tuple[str, bytes]:

@@ -1,10 +1,10 @@
 """Machine code of opcodes: compiled once, kept as object files in the user's cache folder, linked by address.
 
 Numba's own cache never hits for functions whose closures hold other functions, and does not notice edits in imported
-files; here the key is a hash of all kernel sources, the CPU's features and the versions of Numba and llvmlite. Files
-are written to a temporary name and renamed, so several processes may compile at once; without a writable folder
-everything is compiled in memory. Numba is imported only to compile: a start with a full cache needs LLVM's loader
-alone.
+files; here the key is a hash of the function's module and of all that it imports from this package, of the CPU's
+features and of the versions of Numba and llvmlite. Files are written to a temporary name and renamed, so several
+processes may compile at once; without a writable folder everything is compiled in memory. Numba is imported only to
+compile: a start with a full cache needs LLVM's loader alone.
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ import ctypes
 import hashlib
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
 
+from modelc.kernels.catalogue import compile_object, recipe
 from modelc.settings import cache_folder
 
 SYMBOL_BYTES = 1024  # the file begins with the function's name, padded with zeros; the object file follows
+
+IMPORT = re.compile(rb"^ *from modelc\.kernels\.(\w+) import", re.MULTILINE)
 
 Progress = Callable[[int, int, str], None]
 
@@ -65,7 +70,7 @@ class ObjectCache:
         return {name: self._addresses[name] for name in names}
 
     def _file(self, name: str) -> Path:
-        return self.folder / f"{name}.o"
+        return self.folder / f"{name}-{source_key(*recipe(name))}.o"
 
     def _load(self, name: str) -> int | None:
         try:
@@ -79,8 +84,6 @@ class ObjectCache:
         return self._link(symbol, body[SYMBOL_BYTES:])
 
     def _compile(self, name: str) -> int:
-        from modelc.kernels.catalogue import compile_object
-
         symbol, code = compile_object(name)
         body = symbol.encode().ljust(SYMBOL_BYTES, b"\0") + code
         self._save(name, hashlib.blake2b(body, digest_size=32).digest() + body)
@@ -117,19 +120,32 @@ def _target_machine() -> llvm.TargetMachine:
 
 
 def default_folder() -> Path:
-    """The cache folder for this version of the kernels on this CPU."""
+    """The cache folder for this CPU and compiler."""
     return cache_folder() / "kernels" / cache_key()
 
 
 def cache_key() -> str:
-    """Hash of everything that machine code depends on."""
-    digest = hashlib.blake2b(digest_size=12)
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
+    """Hash of what all machine code depends on beside its source."""
     cpu = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
     features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
-    digest.update(repr((metadata.version("numba"), metadata.version("llvmlite"), cpu, features)).encode())
-    return digest.hexdigest()
+    return _hash(repr((metadata.version("numba"), metadata.version("llvmlite"), cpu, features)).encode())
+
+
+@cache
+def source_key(place: str, *arguments: str) -> str:
+    """Hash of what a `recipe` of the catalogue is made of, the sources of its module and of those it imports."""
+    sources: dict[str, bytes] = {}
+    wanted = [place.partition(":")[0]]
+    while wanted:
+        name = wanted.pop()
+        if name not in sources:
+            sources[name] = (Path(__file__).parent / f"{name}.py").read_bytes()
+            wanted += [found.decode() for found in IMPORT.findall(sources[name])]
+    return _hash(repr((place, arguments, sorted(sources.items()))).encode())
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def python_function(address: int, n_args: int, n_results: int) -> Callable[..., tuple[int, ...]]:

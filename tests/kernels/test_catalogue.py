@@ -23,7 +23,7 @@ from modelc.kernels.executor import OPCODE_ARGS
 )
 def test_an_opcode_s_name_tells_its_variant(name: str) -> None:
     dispatcher, arguments = function(name)
-    assert arguments is OPCODE_ARGS
+    assert arguments == OPCODE_ARGS
     assert dispatcher.py_func.__module__.startswith("modelc.kernels.")
 
 

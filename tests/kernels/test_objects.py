@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from modelc.kernels import catalogue, objects
-from modelc.kernels.objects import ObjectCache, cache_key, default_folder
+from modelc.kernels.objects import ObjectCache, cache_key, default_folder, source_key
 
 NAME = "swiglu"
 
@@ -25,7 +25,7 @@ def compilations(compiled: tuple[str, bytes], monkeypatch: pytest.MonkeyPatch) -
         names.append(name)
         return compiled
 
-    monkeypatch.setattr(catalogue, "compile_object", compile_object)
+    monkeypatch.setattr(objects, "compile_object", compile_object)
     return names
 
 
@@ -38,17 +38,17 @@ def test_a_function_is_compiled_once_and_then_found_in_memory_and_in_the_folder(
     assert cache.addresses([NAME]) == {NAME: address}
     assert ObjectCache(tmp_path).addresses([NAME])[NAME] > 0
     assert compilations == [NAME]
-    assert [file.name for file in tmp_path.iterdir()] == [f"{NAME}.o"], "no temporary file is left"
+    assert [file.suffix for file in tmp_path.iterdir()] == [".o"], "no temporary file is left"
 
 
 def test_progress_is_told_about_what_is_compiled_only(tmp_path: Path, compilations: list[str]) -> None:
     told: list[tuple[int, int, str]] = []
-    ObjectCache(tmp_path).addresses(["a"])
-    ObjectCache(tmp_path).addresses(["a"], lambda *what: told.append(what))
+    ObjectCache(tmp_path).addresses(["rms_norm"])
+    ObjectCache(tmp_path).addresses(["rms_norm"], lambda *what: told.append(what))
     assert told == []
-    ObjectCache(tmp_path).addresses(["a", "b", "c"], lambda *what: told.append(what))
+    ObjectCache(tmp_path).addresses(["rms_norm", "bias", "embed.f32"], lambda *what: told.append(what))
     assert [(done, total) for done, total, _ in told] == [(0, 2), (1, 2), (2, 2)]
-    assert [name for _, _, name in told[:2]] == ["b", "c"] == compilations[1:]
+    assert [name for _, _, name in told[:2]] == ["bias", "embed.f32"] == compilations[1:]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_progress_is_told_about_what_is_compiled_only(tmp_path: Path, compilatio
 )
 def test_a_damaged_file_is_compiled_again(tmp_path: Path, compilations: list[str], damage: object) -> None:
     ObjectCache(tmp_path).addresses([NAME])
-    file = tmp_path / f"{NAME}.o"
+    (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     file.write_bytes(damage(whole))
     assert ObjectCache(tmp_path).addresses([NAME])[NAME] > 0
@@ -90,7 +90,7 @@ def test_a_full_disk_leaves_no_file_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_folder_depends_on_sources_and_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_depends_on_the_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MODELC_CACHE", str(tmp_path))
     monkeypatch.delenv("NUMBA_CPU_NAME", raising=False)
     monkeypatch.delenv("NUMBA_CPU_FEATURES", raising=False)
@@ -102,6 +102,27 @@ def test_the_folder_depends_on_sources_and_cpu(tmp_path: Path, monkeypatch: pyte
         monkeypatch.setenv(variable, value)
         keys.add(cache_key())
     assert len(keys) == 3
+
+
+def test_the_file_depends_on_the_sources_of_the_function_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for source in Path(objects.__file__).parent.glob("*.py"):
+        (tmp_path / source.name).write_bytes(source.read_bytes())
+    monkeypatch.setattr(objects, "__file__", str(tmp_path / "objects.py"))
+    places = ("gated:make_gate", "rope:make_rope")
+
+    def keys() -> tuple[str, str]:
+        source_key.cache_clear()
+        gate, rope = map(source_key, places)
+        return gate, rope
+
+    before = keys()
+    assert keys() == before
+    assert source_key(places[0], "silu") != source_key(places[0], "gelu") != before[0]
+    for file, changes in {"rope.py": (False, True), "activations.py": (True, False), "simd.py": (True, True)}.items():
+        old = keys()
+        (tmp_path / file).write_bytes((tmp_path / file).read_bytes() + b"# edited")
+        assert tuple(new != was for new, was in zip(keys(), old, strict=True)) == changes, file
+    source_key.cache_clear()
 
 
 def test_with_a_full_cache_numba_is_not_imported(tmp_path: Path, compilations: list[str]) -> None:
