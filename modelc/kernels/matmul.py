@@ -12,7 +12,21 @@ from modelc.kernels.split import private_row, split_groups
 from modelc.kernels.tiles import make_block_tile, make_float_tile
 from modelc.kernels.weights import BLOCK_FORMATS, FLOAT_FORMATS
 
-CACHED_BYTES = 128 * 1024  # of weights that stay in the L2 cache while all tokens pass over them
+AHEAD = 8192  # bytes of software prefetch: decode 1.05 times as fast as with 4 KB, 16 KB 0.97 times (Zen 5)
+CACHED_BYTES = 128 * 1024  # of weights that stay in the L2 cache while many tokens pass over them
+FEW_ROWS = 32  # so many tokens pass over two groups of rows at a time, and fetch the next two meanwhile
+
+
+@kernel
+def schedule(n, tile, group, lines):
+    """How n > 1 tokens pass over the row groups, the next ones' weights being fetched meanwhile.
+
+    Returns the groups that all tokens pass over before the next ones, the passes of `tile` tokens, and how many of the
+    `lines` that a pair of groups has for each block are prefetched in a pass.
+    """
+    passes = (n + tile - 1) // tile
+    groups = 2 if n <= FEW_ROWS else max(2, CACHED_BYTES // group // 2 * 2)
+    return groups, passes, (lines + passes - 1) // passes
 
 
 def make_matmul(dtype: str, activation: str = "f32") -> Any:
@@ -40,34 +54,37 @@ def _make_block_matmul(dtype: str, activation: str) -> Any:
         y = f32_ptr(E[FLOATS])
         nb = I[3] // 32
         group = nb // blocks * record_bytes
+        lines = (record_bytes // blocks + 63) // 64
         ld = I[7]
         n = E[N_ROWS]
         start, stop = split_groups(I[4], tid, nth)
         if n == 1:
             q = panel_row(I[5], I[9] * private_row(E, tid) * PANEL, nb, activation_bytes)
             for g in range(start, stop):
-                tile1(w, I[2] + g * group, group, nb, True, x, q, y, I[6] + g * 16, ld, 1)
+                p = I[2] + g * group
+                tile1(w, p, group, nb, p + AHEAD, lines, x, q, y, I[6] + g * 16, ld, 1)
             return
         if I[8]:
             n = E[N_OUT]
-        step = max(2, CACHED_BYTES // group // 2 * 2)
+        step, passes, lines = schedule(n, 4, group, 2 * lines)
         for first in range(start, stop, step):
             last = min(stop, first + step)
             for t in range(0, n, 4):
                 q = panel_row(I[5], t, nb, activation_bytes)
+                soon = step * group + t // 4 * (2 * group // passes)
                 valid = n - t
                 g = first
                 while g < last:
                     p = I[2] + g * group
                     o = I[6] + t * ld + g * 16
                     if valid == 1:
-                        tile1(w, p, group, nb, t == 0, x, q, y, o, ld, 1)
+                        tile1(w, p, group, nb, p + soon, lines, x, q, y, o, ld, 1)
                         g += 1
                     elif g + 2 <= last:
-                        tile4x2(w, p, group, nb, t == 0, x, q, y, o, ld, valid)
+                        tile4x2(w, p, group, nb, p + soon, lines, x, q, y, o, ld, valid)
                         g += 2
                     else:
-                        tile4(w, p, group, nb, t == 0, x, q, y, o, ld, valid)
+                        tile4(w, p, group, nb, p + soon, lines, x, q, y, o, ld, valid)
                         g += 1
 
     return matmul
@@ -93,29 +110,37 @@ def _make_float_matmul(dtype: str) -> Any:
         q = I[5] + (tid * ldx if n == 1 and I[9] else 0)
         if n > 1 and I[8]:
             n = E[N_OUT]
-        step = max(4, CACHED_BYTES // group // 4 * 4)
+        step, passes, _ = schedule(n, 8, group, 1)
+        if n <= 2:
+            step = 4
+        stride = 2 * column_bytes // passes
         for first in range(start, stop, step):
             last = min(stop, first + step)
             for t in range(0, n, 8):
                 xt = q + t * ldx
                 left = n - t
+                soon = step * group + t // 8 * (stride * cols)
                 g = first
                 while g < last:
                     p = I[2] + g * group
                     o = I[6] + t * ld + g * 16
                     if left > 2 and g + 2 <= last:
-                        tile8x2(w, p, group, cols, f, xt, ldx, f, o, ld, left)
+                        tile8x2(w, p, group, cols, p + soon, stride, 64, f, xt, ldx, f, o, ld, left)
                         g += 2
                     elif left > 2:
-                        tile8(w, p, group, cols, f, xt, ldx, f, o, ld, left)
+                        tile8(w, p, group, cols, p + soon, stride, 64, f, xt, ldx, f, o, ld, left)
                         g += 1
                     elif g + 4 <= last:
+                        ahead = p + AHEAD
                         for u in range(left):
-                            tile1x4(w, p, group, cols, f, xt + u * ldx, ldx, f, o + u * ld, ld, 1)
+                            x, to = xt + u * ldx, o + u * ld
+                            tile1x4(w, p, group, cols, ahead, column_bytes, group, f, x, ldx, f, to, ld, 1)
                         g += 4
                     else:
+                        ahead = p + AHEAD
                         for u in range(left):
-                            tile1(w, p, group, cols, f, xt + u * ldx, ldx, f, o + u * ld, ld, 1)
+                            x, to = xt + u * ldx, o + u * ld
+                            tile1(w, p, group, cols, ahead, column_bytes, group, f, x, ldx, f, to, ld, 1)
                         g += 1
 
     return matmul
