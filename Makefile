@@ -26,6 +26,10 @@ check: $(VENV)/installed-dev ## lint, formatting, types
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 
+.PHONY: docs
+docs: $(VENV)/installed-dev ## write docs/cli.md from the commands
+	$(PY) -m tools.cli_reference
+
 .PHONY: bench
 bench: $(VENV)/installed-dev ## measure modelc beside other engines (after peers): make bench BENCH="--quick"
 	$(PY) -m bench $(BENCH)
@@ -44,7 +48,7 @@ peers: .peers/installed ## set up the engines that bench compares with (compiles
 
 .PHONY: clean
 clean: ## remove what make and the tools have made here (not the caches outside)
-	rm -rf $(VENV) .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers .clients build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find modelc tests tools bench conformance -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(PY):

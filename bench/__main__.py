@@ -16,7 +16,7 @@ from bench import accuracy, startup
 from bench.compare import IdleWatch, compare
 from bench.engines import LLAMA_CPP, MODELC, OPENVINO, PEERS, BenchError, Engine, EngineKind, running
 from bench.machine import describe_machine, own_versions
-from bench.models import NAMES, PUBLISHED, ModelFiles, prepare
+from bench.models import NAMES, PUBLISHED, REQUANTIZED, ModelFiles, prepare
 from bench.report import markdown, tables
 from bench.results import Results, Start
 
@@ -86,7 +86,7 @@ def _measure(options: argparse.Namespace) -> Results:
             results.versions[engine.name], results.details[engine.name] = about["version"], about["detail"]
         llama_cpp = next((engine for engine in engines if engine.name == LLAMA_CPP.name), None)
         if llama_cpp is None:
-            names = [name for name in names if name == PUBLISHED]
+            names = [name for name in names if name not in REQUANTIZED]
         files = {name: prepare(name, llama_cpp) for name in {PUBLISHED: None, **dict.fromkeys(names)}}
         if "speed" in options.parts:
             _measure_speed(results, engines, [files[name] for name in names], options)
@@ -100,7 +100,7 @@ def _measure(options: argparse.Namespace) -> Results:
 def _available() -> list[EngineKind]:
     if PEERS.exists():
         return [MODELC, LLAMA_CPP, OPENVINO]
-    _say("the other engines are not set up (`make peers`): measuring modelc alone, with the published model")
+    _say("the other engines are not set up (`make peers`): measuring modelc alone, with the published models")
     return [MODELC]
 
 

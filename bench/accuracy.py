@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-REFERENCE = Path(__file__).parent.parent / "tests" / "data" / "logprobs" / "smollm2-q4_1.json"
+REFERENCES = Path(__file__).parent.parent / "tests" / "data" / "logprobs"
 
 Case = dict[str, Any]
 # (ids, tokens wanted at each position) -> their log-probabilities
 LogProbs = Callable[[Sequence[int], Sequence[Sequence[int]]], npt.ArrayLike]
 
 
-def reference_cases() -> list[Case]:
-    """Return the cases for SmolLM2-135M-Instruct in Q4_1."""
-    cases: list[Case] = json.loads(REFERENCE.read_text("utf-8"))
+def reference_cases(name: str = "smollm2-q4_1") -> list[Case]:
+    """Return the cases for a model: SmolLM2-135M-Instruct in Q4_1, or `gemma3-q4_k_m`, Gemma-3-270M in Q4_K_M."""
+    cases: list[Case] = json.loads((REFERENCES / f"{name}.json").read_text("utf-8"))
     return cases
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from bench.compare import DECODE_100, PREFILL
 from bench.engines import LLAMA_CPP, OPENVINO
+from bench.models import GEMMA
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +32,12 @@ SPEED_RATIOS = {
     (DECODE_100.name, LLAMA_CPP.name, "Q4_1"): Goal(4.0),
     (DECODE_100.name, LLAMA_CPP.name, "Q4_0"): Goal(3.6),
     (DECODE_100.name, LLAMA_CPP.name, "Q8_0"): Goal(2.8),
+    (DECODE_100.name, LLAMA_CPP.name, GEMMA): Goal(2.5),
     (DECODE_100.name, OPENVINO.name, "Q4_1"): Goal(3.0),
     (PREFILL.name, LLAMA_CPP.name, "Q4_1"): Goal(8.0),
     (PREFILL.name, LLAMA_CPP.name, "Q4_0"): Goal(3.5),
     (PREFILL.name, LLAMA_CPP.name, "Q8_0"): Goal(4.5),
+    (PREFILL.name, LLAMA_CPP.name, GEMMA): Goal(2.0),
     (PREFILL.name, OPENVINO.name, "Q4_1"): Goal(1.3),
 }
 STREAM_SHARE = Goal(0.85)

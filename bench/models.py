@@ -1,4 +1,7 @@
-"""The models that are measured: SmolLM2-135M as published, and requantized by llama.cpp, in the user's cache folder."""
+"""The models that are measured, in the user's cache folder.
+
+SmolLM2-135M as published, and requantized by llama.cpp; Gemma-3-270M as published.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from pathlib import Path
 from bench.engines import BenchError, Engine
 from modelc.resolve import as_modelc
 from modelc.settings import cache_folder
-from tools.fetch_smollm2 import FetchError, fetch, models_folder
+from tools.fetch_smollm2 import GEMMA3, SMOLLM2, FetchError, fetch, models_folder
 
 PUBLISHED = "Q4_1"
 REQUANTIZED = ("Q4_0", "Q8_0", "Q4_K_M", "F16")
-NAMES = (PUBLISHED, *REQUANTIZED)
+GEMMA = "Gemma3-Q4_K_M"
+NAMES = (PUBLISHED, *REQUANTIZED, GEMMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +33,16 @@ def prepare(name: str, quantizer: Engine | None) -> ModelFiles:
 
     Args:
         name: one of NAMES.
-        quantizer: llama.cpp, which all but the published model are made by.
+        quantizer: llama.cpp, which REQUANTIZED are made by.
 
     Raises:
         BenchError: the model cannot be fetched or made.
     """
     try:
-        published = fetch(models_folder())
+        published = fetch(models_folder(), GEMMA3 if name == GEMMA else SMOLLM2)
     except FetchError as error:
         raise BenchError(str(error)) from error
-    gguf = published if name == PUBLISHED else _requantized(published, name, quantizer)
+    gguf = _requantized(published, name, quantizer) if name in REQUANTIZED else published
     return ModelFiles(name, gguf, as_modelc(gguf))
 
 

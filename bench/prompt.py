@@ -2,7 +2,7 @@
 
 import random
 
-N_IDS = 49_000  # SmolLM2 has 49,152 tokens; the last ones are rare
+N_IDS = 49_000  # SmolLM2 has 49,152 tokens, the last ones rare; Gemma 3 has more
 
 
 def prompt_ids(n: int, seed: int) -> list[int]:

@@ -27,8 +27,8 @@ rounds' ratios. Prompts are random token ids, new in each round.
 - *decode at N*: 64 tokens, greedily, one after another, after N others.
 - *stream-read*: the bytes of the weights read in order, by as many threads, and nothing done with them.
 
-SmolLM2-135M-Instruct is published as Q4_1. The other types are made from it by llama.cpp's quantizer, which gives most
-matrices of Q4_K_M other types (Q5_0, Q8_0), as their 576 columns are no multiple of 256.
+SmolLM2-135M-Instruct is published as Q4_1, Gemma-3-270M as Q4_K_M. The other types are made from SmolLM2 by llama.cpp's
+quantizer, which gives most matrices of Q4_K_M other types (Q5_0, Q8_0), as their 576 columns are no multiple of 256.
 """
 
 

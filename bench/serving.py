@@ -9,20 +9,33 @@ import argparse
 import contextlib
 import datetime
 import sys
+import tempfile
 from pathlib import Path
 from statistics import median
+
+import numpy as np
+import numpy.typing as npt
 
 from bench.engines import PEERS, BenchError, Engine, EngineKind, running
 from bench.goals import Goal
 from bench.machine import describe_machine
 from bench.models import PUBLISHED, prepare
 from bench.report import Table
+from modelc.kernels.kv_pages import head_bytes
 
 MODELC = EngineKind("modelc", "bench.workers.modelc_serving", Path(sys.executable))
 OPENVINO = EngineKind("OpenVINO GenAI", "bench.workers.openvino_serving", PEERS)
 PAGE = Path(__file__).parent / "SERVING.md"
+DOCUMENTS = Path(__file__).parent.parent
 CONTEXT = 60
 TOKENS = 64
+GAMMA = 8
+HEAD_DIM = 64
+QUOTED = """The lighthouse stands at the end of a narrow road. Every evening the keeper climbs one hundred and twelve
+steps, trims the wick, cleans the lens and writes the weather into a thick grey book. In winter the wind
+shakes the windows, and in summer swallows build their nests under the gallery. Ships pass far out at
+sea, and their crews count the flashes: three short, one long, then darkness. On Sundays his sister
+brings bread, apples and the newspaper of the week before."""
 
 
 def main() -> int:
@@ -60,6 +73,9 @@ def _measure(options: argparse.Namespace) -> Table:
             engines.append(peer)
         rows += _batching(engines, "Q4_1", options.rounds, 3.0)
         rows += _latency(ours, options.rounds)
+        rows += _repeated_prompts(ours, options.rounds)
+        rows += _lookup(ours, files.packed, options.threads, options.rounds)
+        rows += _kv_precision(ours, files.packed, options.threads)
         if options.f32 is not None:
             ours.ask("load", model=str(options.f32), threads=options.threads)
             rows += _batching([ours], "F32", options.rounds, 6.0)
@@ -117,6 +133,61 @@ def _latency(engine: Engine, rounds: int) -> list[tuple[str, ...]]:
             Goal(5.0, at_least=False).verdict(slowest),
         ),
     ]
+
+
+def _repeated_prompts(engine: Engine, rounds: int) -> list[tuple[str, ...]]:
+    firsts, seconds = [], []
+    for number in range(rounds):
+        first, second = engine.ask("repeated", context=1000, question=16, seed=9000 + number)["seconds"]
+        firsts.append(first)
+        seconds.append(second)
+    ratio = median(b / a for a, b in zip(firsts, seconds, strict=True))
+    what = (
+        f"time to first token behind 1,000 tokens that were there before (the first time {1e3 * median(firsts):.0f} ms)"
+    )
+    return [(what, f"{1e3 * median(seconds):.1f} ms, {ratio:.3f} times", Goal(0.1, at_least=False).verdict(ratio))]
+
+
+def _lookup(engine: Engine, model: Path, threads: int, rounds: int) -> list[tuple[str, ...]]:
+    """Prompt lookup on an answer that repeats its prompt; the two settings take turns, in the same process."""
+    times: dict[int, list[float]] = {0: [], GAMMA: []}
+    answers = set()
+    for _ in range(rounds):
+        for gamma, seconds in times.items():
+            engine.ask("load", model=str(model), threads=threads, gamma=gamma)
+            engine.ask("copying", text=QUOTED, n=TOKENS)
+            result = engine.ask("copying", text=QUOTED, n=4 * TOKENS)
+            seconds.append(result["seconds"])
+            answers.add(result["answer"])
+    if len(answers) != 1:
+        raise BenchError("speculation changed the answer")
+    ratio = median(a / b for a, b in zip(times[0], times[GAMMA], strict=True))
+    what = f"an answer that repeats a text of the prompt: speed with prompt lookup (gamma {GAMMA}) over without"
+    return [(what, f"{ratio:.2f} times", Goal(1.6).verdict(ratio))]
+
+
+def _kv_precision(engine: Engine, model: Path, threads: int) -> list[tuple[str, ...]]:
+    """Divergence of the distributions that keys and values in fewer bits cause, the activations being nearly exact.
+
+    With int8 activations any change, f16 keys and values included, moves roundings and with them the logits by more
+    than this: that would measure the activations.
+    """
+    text = "\n".join(path.read_text("utf-8") for path in sorted(DOCUMENTS.glob("*.md")))
+    found: dict[str, npt.NDArray[np.float64]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for kv in ("f32", "f16", "int8", "mixed"):
+            engine.ask("load", model=str(model), threads=threads, activations="int16", kv=kv)
+            engine.ask("log_probabilities", text=text, n=4000, to=f"{folder}/{kv}.npy")
+            found[kv] = np.load(f"{folder}/{kv}.npy").astype(np.float64)
+    exact = found.pop("f32")
+    rows = []
+    for kv, values in found.items():
+        divergence = float((np.exp(exact) * (exact - values)).sum(axis=1).mean())
+        share = head_bytes(HEAD_DIM, kv) / head_bytes(HEAD_DIM, "f32")
+        goal = Goal(1e-3, at_least=False).verdict(divergence) if kv == "int8" else ""
+        what = f"keys and values as {kv}, 4,000 tokens of text: memory over f32's, mean KL divergence from f32's"
+        rows.append((what, f"{share:.2f}, {divergence:.1e}", goal))
+    return rows
 
 
 def _p99(values: list[float]) -> float:

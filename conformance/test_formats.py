@@ -1,4 +1,6 @@
-"""Broken and hostile files, each with how the one line begins that a user gets: `formats/expected.json`.
+"""Broken and hostile files and folders, each with how the one line begins that a user gets: `formats/expected.json`.
+
+Those in `models` are read without an error, and refused when they are loaded or asked.
 
 A message names the file without its folder. What Python's own parsers say at the end of a line is left out.
 """
@@ -10,9 +12,19 @@ import pytest
 
 from modelc.errors import ModelcError
 from modelc.formats import open_model
+from modelc.runtime.loading import loaded_model
+from modelc.runtime.options import Options
 
 FOLDER = Path(__file__).with_name("formats")
 EXPECTED: dict[str, str] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+
+
+def use(path: Path) -> None:
+    """Do with a file what its user would."""
+    model = open_model(path)
+    if path.parent.name == "models":
+        with loaded_model(model, Options(1)) as loaded:
+            loaded.generate([1, 2], max_tokens=1)
 
 
 @pytest.mark.slow
@@ -20,7 +32,7 @@ EXPECTED: dict[str, str] = json.loads((FOLDER / "expected.json").read_text(encod
 def test_a_broken_file_is_answered_with_its_one_line(name: str) -> None:
     path = FOLDER / name
     with pytest.raises(ModelcError) as caught:
-        open_model(path)
+        use(path)
     line = str(caught.value).replace(f"{path.parent}/", "")
     assert line.startswith(EXPECTED[name])
     assert line.isprintable()

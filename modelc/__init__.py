@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from modelc.constraints import Constraint
     from modelc.ir import Model
     from modelc.library import extract_tokenizer_metadata, load, pack
     from modelc.summary import inspect
@@ -21,6 +22,7 @@ _HOMES = {
     "inspect": "modelc.summary",
     "Model": "modelc.ir",
     "BpeTokenizer": "modelc.text",
+    "Constraint": "modelc.constraints",
     "apply_chat_template": "modelc.text",
     "extract_tokenizer_metadata": "modelc.library",
     "__version__": "modelc.version",
@@ -28,6 +30,7 @@ _HOMES = {
 
 __all__ = [
     "BpeTokenizer",
+    "Constraint",
     "Model",
     "__version__",
     "apply_chat_template",

@@ -10,8 +10,7 @@ import functools
 import os
 from pathlib import Path
 
-CGROUPS = Path("/sys/fs/cgroup")
-MEMBERSHIP = Path("/proc/self/cgroup")
+from modelc.control_groups import CGROUPS, MEMBERSHIP, group_folders
 
 
 @functools.cache
@@ -23,25 +22,9 @@ def cpu_quota(cgroups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int:
         membership: The file that names this process's groups.
     """
     quotas = [float(os.cpu_count() or 1)]
-    for folder in _folders(cgroups, membership):
+    for folder in group_folders("cpu", cgroups, membership):
         quotas += _quota_of(folder)
     return max(1, int(min(quotas)))
-
-
-def _folders(cgroups: Path, membership: Path) -> list[Path]:
-    # Within a container the mounted tree often begins at its own group, so the root is always looked at too.
-    folders = [cgroups, cgroups / "cpu"]
-    try:
-        lines = membership.read_text().splitlines()
-    except (OSError, UnicodeDecodeError):
-        return folders
-    for line in lines:
-        _, controllers, group = [*line.split(":", 2), "", ""][:3]
-        root = cgroups if controllers == "" else cgroups / "cpu"
-        if controllers == "" or "cpu" in controllers.split(","):
-            parts = [part for part in group.split("/") if part not in ("", "..")]
-            folders += [root.joinpath(*parts[:n]) for n in range(1, len(parts) + 1)]
-    return folders
 
 
 def _quota_of(folder: Path) -> list[float]:

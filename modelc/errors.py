@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from os import PathLike, fspath
 
@@ -81,12 +82,30 @@ class BusyError(ModelcError):
     """A limit is reached or the model is still loading: try again later."""
 
 
+class NetworkError(ModelcError):
+    """Another machine could not be reached, or gave a wrong answer: check the connection, or try again later."""
+
+
 class WriteError(ModelcError):
     """A file could not be written (disk full, no permission): make room or choose another place."""
 
 
 class StoreError(ModelcError):
     """The store refuses: the operation would lose or overwrite something."""
+
+
+@contextmanager
+def located(path: str | PathLike[str], copy: str | PathLike[str] | None = None) -> Iterator[None]:
+    """What is wrong with a file or cannot be done with it, raised inside, names `path`.
+
+    Where it names a file already, that stays, unless it is `copy`, which was made of the file at `path`.
+    """
+    try:
+        yield
+    except (BadFileError, UnsupportedError) as error:
+        if error.path is None or (copy is not None and error.path == fspath(copy)):
+            error.path = fspath(path)
+        raise
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str:

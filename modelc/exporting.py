@@ -6,10 +6,12 @@ from os import PathLike
 from pathlib import Path
 
 from modelc.dtypes import DTYPES
-from modelc.errors import BadInputError, UnsupportedError
+from modelc.errors import BadInputError, located
 from modelc.formats import Progress, open_model
 from modelc.formats.gguf_writer import write as write_gguf
 from modelc.formats.safetensors_writer import write as write_safetensors
+from modelc.models.to_gguf import as_gguf
+from modelc.models.to_hugging_face import as_hugging_face
 
 FORMATS = {".gguf": "gguf", ".safetensors": "safetensors"}  # by suffix
 FLOATS = ("f32", "f16", "bf16")
@@ -28,8 +30,9 @@ def export(
     Args:
         source: A `.modelc` or any weights file that modelc reads.
         output: The file to create or replace. It is complete or does not change.
-        format: `gguf` keeps quantized tensors as they are, `safetensors` makes floats of them; None for what the
-            output's suffix says.
+        format: `gguf` keeps quantized tensors as they are, and gives a Hugging Face model GGUF's names, keys and
+            tokenizer; `safetensors` makes floats of quantized tensors, and gives a GGUF model Hugging Face's names and
+            configuration (under `config` in its metadata); None for what the output's suffix says.
         floats: What quantized tensors become in Safetensors: f32, f16 or bf16.
         progress: Called as `progress(done_bytes, total_bytes, label)` after each tensor.
 
@@ -52,15 +55,9 @@ def export(
         raise BadInputError("not a type of floats", param="floats", got=floats, expected=", ".join(FLOATS))
     model = open_model(source)
     if format == "safetensors":
-        write_safetensors(model, output, DTYPES[floats], progress)
+        write_safetensors(as_hugging_face(model), output, DTYPES[floats], progress)
         return output
-    if "config" in model.metadata:
-        raise UnsupportedError(
-            "a Hugging Face model cannot be exported to GGUF",
-            path=source,
-            got=model.source_format,
-            expected="a model that was read from GGUF",
-            hint="export it to safetensors",
-        )
+    with located(source):
+        model = as_gguf(model)
     write_gguf(model, output, progress)
     return output

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from modelc.errors import located
 from modelc.resolve import as_modelc, find_model, stem_of
 from modelc.settings import Settings, load_settings, store_folder
 from modelc.store import Store, name_from
 
 if TYPE_CHECKING:
     from modelc.ir import JSON
-    from modelc.runtime import LanguageModel
+    from modelc.runtime import LoadedModel
 
 Progress = Callable[[int, int, str], None]
 
@@ -29,8 +30,8 @@ def load(
     kv_memory: int | None = None,
     gamma: int = 0,
     progress: Progress | None = None,
-) -> LanguageModel:
-    """Load a model for inference.
+) -> LoadedModel:
+    """Load a model of any kind for inference.
 
     Args:
         path_or_name: a `.modelc`, any weights file (packed into the cache on the way), or `name` or `name:version`
@@ -55,19 +56,21 @@ def load(
     from modelc import runtime
 
     settings = load_settings()
-    path = as_modelc(find_model(str(path_or_name), Store(store_folder(settings))), progress)
-    return runtime.load(
-        path,
-        threads=threads or settings.threads,
-        activations=activations,
-        kv=kv,
-        kv_hot_window=kv_hot_window,
-        max_context=max_context,
-        anchor_tokens=anchor_tokens,
-        kv_memory=kv_memory,
-        gamma=gamma,
-        progress=progress,
-    )
+    source = find_model(str(path_or_name), Store(store_folder(settings)))
+    path = as_modelc(source, progress)
+    with located(source, path):
+        return runtime.load(
+            path,
+            threads=settings.threads if threads is None else threads,
+            activations=activations,
+            kv=kv,
+            kv_hot_window=kv_hot_window,
+            max_context=max_context,
+            anchor_tokens=anchor_tokens,
+            kv_memory=kv_memory,
+            gamma=gamma,
+            progress=progress,
+        )
 
 
 def pack(

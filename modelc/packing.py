@@ -8,6 +8,7 @@ from pathlib import Path
 
 from modelc.errors import BadFileError, BadInputError
 from modelc.formats import Progress, modelc, open_model
+from modelc.formats.onnx_plan import KEY as PLAN
 from modelc.quantizing import Quantization
 
 
@@ -48,7 +49,7 @@ def pack(
         if text == "":
             raise BadInputError("an empty name", param=param, expected="at least one character")
     model = open_model(source, format)
-    if not model.tensors:
+    if not model.tensors and PLAN not in model.metadata:
         raise BadFileError("the file has no tensors", path=source, hint="name a file with the model's weights")
     model = replace(model, name=name or model.name, architecture=arch or model.architecture)
     if quantization is not None and quantization.changes_anything:

@@ -11,6 +11,7 @@ from modelc.settings import cache_folder
 from modelc.store import SUFFIX, Store, name_from, remove_stale_parts
 from modelc.version import __version__
 
+HUB_NAME = re.compile(r"(?!.*\.(?:modelc|gguf|safetensors|onnx|pth?|bin)$)[\w-][\w.-]*/[\w-][\w.-]*", re.ASCII)
 SPLIT_NAME = re.compile(r"(?P<stem>.+)-\d{5}-of-\d{5}", re.DOTALL)
 
 
@@ -32,7 +33,7 @@ def find_model(reference: str, store: Store) -> Path:
 
 
 def as_modelc(path: Path, progress: Callable[[int, int, str], None] | None = None) -> Path:
-    """Return `path` if it is a `.modelc` file, else the file that it is packed into, in the cache.
+    """Return `path` if it is a `.modelc` or a compiled file, else the file that it is packed into, in the cache.
 
     A weights file is packed again when its size or time has changed; what was packed from it before is deleted.
 
@@ -45,6 +46,10 @@ def as_modelc(path: Path, progress: Callable[[int, int, str], None] | None = Non
         WriteError: the cache cannot be written.
     """
     if path.suffix == SUFFIX:
+        return path
+    from modelc.formats.modelc import is_compiled_file
+
+    if is_compiled_file(path):
         return path
     from modelc.packing import pack
 
@@ -88,8 +93,11 @@ def _no_such_file(path: Path, store: Store) -> NotFoundError:
     try:
         names += [entry.name for entry in path.parent.iterdir()]
     except OSError:
-        return NotFoundError("no such file or model", path=path, hint="check the path")
-    hint = did_you_mean(path.name, names) or "check the path, or see `modelc list`"
+        names = []
+    known = "check the path, or see `modelc list`"
+    if HUB_NAME.fullmatch(str(path)):
+        known = f"check the path; from the hub it comes with `modelc pull {path}`"
+    hint = did_you_mean(path.name, names) or known
     return NotFoundError("no such file or model", path=path, hint=hint)
 
 

@@ -25,6 +25,14 @@ class Settings:
     default_model: str | None = None  # the model `run` serves when none is named
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value that holds, and who says so."""
+
+    value: Any
+    source: str  # "built in", the config file's path, or an environment variable's name
+
+
 def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> Settings:
     """Read the config file, where there is one, and the environment.
 
@@ -36,17 +44,34 @@ def load_settings(path: Path | None = None, environ: Mapping[str, str] = os.envi
         BadFileError: the config file is not TOML.
         BadInputError: an unknown key, or a value out of its range.
     """
+    return Settings(**{key: setting.value for key, setting in _configured(path, environ).items()})
+
+
+def effective_settings(path: Path | None = None, environ: Mapping[str, str] = os.environ) -> dict[str, Setting]:
+    """Return every setting by name, with the folder that `store` means where nobody has chosen one.
+
+    Arguments and errors are those of `load_settings`.
+    """
+    configured = _configured(path, environ)
+    settings = Settings(**{key: setting.value for key, setting in configured.items()})
+    found = {key: configured.get(key, Setting(getattr(settings, key), "built in")) for key in KEYS}
+    found["store"] = Setting(store_folder(settings), found["store"].source)
+    return found
+
+
+def _configured(path: Path | None, environ: Mapping[str, str]) -> dict[str, Setting]:
+    """What the config file and the environment say, checked."""
     path = _config_path() if path is None else path
-    values: dict[str, Any] = {}
+    found: dict[str, Setting] = {}
     for key, value in _read_toml(path).items():
-        values[key] = _checked(key, value, where=str(path))
+        found[key] = Setting(_checked(key, value, where=str(path)), str(path))
     for variable, text in environ.items():
         if not variable.startswith(PREFIX) or variable in OTHER_VARIABLES or not text:
             continue
         key = variable.removeprefix(PREFIX).lower()
         if key in KEYS or did_you_mean(key, KEYS):  # others may belong to another version of modelc
-            values[key] = _checked(key, text, where=f"the environment variable {variable}")
-    return Settings(**values)
+            found[key] = Setting(_checked(key, text, where=f"the environment variable {variable}"), variable)
+    return found
 
 
 def store_folder(settings: Settings) -> Path:

@@ -88,7 +88,7 @@ class Store:
         """
         models = {model.name: model for model in self.models()}
         if name not in models:
-            hint = did_you_mean(name, models) or "see `modelc list`, or pack a model with `modelc pack`"
+            hint = did_you_mean(name, models) or "see `modelc list`; `modelc pull` and `modelc pack` add models"
             raise NotFoundError(f"no model {name!r} in the store", path=self.folder, hint=hint)
         return models[name]
 
@@ -109,26 +109,29 @@ class Store:
             raise NotFoundError(f"{model.name!r} has no version {version}", hint=_having(model))
         return model.versions[version]
 
-    def add(self, name: str, write: Callable[[Path], object]) -> Path:
+    def add(self, name: str, write: Callable[[Path], object], *, new: bool = False) -> Path:
         """Store a new version of `name` and make it the active one.
 
         Args:
             name: the model's name.
             write: writes the model to the path it is given, outside the lock.
+            new: refuse when there is a model of this name already.
 
         Returns:
             The path of the new version.
 
         Raises:
             BadInputError: `name` is not allowed.
+            StoreError: `name` differs from another one in upper and lower case alone, or must be new and is not.
             WriteError: the folder cannot be written.
         """
-        check_name(name)
+        self.check_free(name, new=new)
         self._make_folder()
         part = self._part(name)
         try:
             write(part)
             with self._lock():
+                self.check_free(name, new=new)
                 remove_stale_parts(self.folder)
                 version = self._next_version(name)
                 part.replace(version)
@@ -136,6 +139,56 @@ class Store:
         finally:
             part.unlink(missing_ok=True)
         return version
+
+    def check_free(self, name: str, *, new: bool = False) -> None:
+        """Check that `add` would take `name`.
+
+        Raises:
+            BadInputError: `name` is not allowed.
+            StoreError: it differs from another one in upper and lower case alone, or must be new and is not.
+        """
+        check_name(name)
+        for model in self.models():
+            if model.name.casefold() != name.casefold():
+                continue
+            if new:
+                raise StoreError(
+                    f"there is a model {model.name!r} already", path=self.folder, hint="choose another name"
+                )
+            if model.name != name:  # one file on systems that tell no upper from lower case
+                hint = "write it the same way, or choose another name"
+                raise StoreError(f"there is a model {model.name!r}", path=self.folder, got=repr(name), hint=hint)
+
+    def switch(self, name: str, version: int) -> int | None:
+        """Make a version the active one, and return the version that was it before.
+
+        Raises:
+            NotFoundError: no such name or version.
+        """
+        with self._lock():
+            path = self.find(f"{name}:{version}")
+            before = self.get(name)
+            if before.active != version:
+                self._keep_unversioned(before)
+                self._activate(name, path)
+        return before.active
+
+    def remove_version(self, name: str, version: int) -> list[Path]:
+        """Delete one version and return its file.
+
+        Raises:
+            NotFoundError: no such name or version.
+            StoreError: the version is the active one.
+        """
+        with self._lock():
+            path = self.find(f"{name}:{version}")
+            model = self.get(name)
+            if model.active == version:
+                others = [number for number in model.versions if number != version]
+                hint = f"`modelc switch {name} {others[-1]}` first" if others else "--all deletes the model"
+                raise StoreError(f"version {version} of {name!r} is the active one", hint=hint)
+            path.unlink()
+        return [path]
 
     def remove(self, name: str, *, every_version: bool = False, keep_versions: bool = False) -> list[Path]:
         """Delete `name` and return the files that are gone.
@@ -191,12 +244,15 @@ class Store:
 
     def _next_version(self, name: str) -> Path:
         model = next((model for model in self.models() if model.name == name), None)
-        newest = max(model.versions, default=0) if model else 0
-        if model and model.main and model.active is None:
-            # put there by hand: keep it as a version instead of overwriting it
-            newest += 1
-            model.main.replace(self._path(f"{name}.v{newest}"))
+        newest = (max(model.versions, default=0) + self._keep_unversioned(model)) if model else 0
         return self._path(f"{name}.v{newest + 1}")
+
+    def _keep_unversioned(self, model: StoredModel) -> bool:
+        """Make a version of what was put there by hand, instead of overwriting it; return whether there was one."""
+        if model.main is None or model.active is not None:
+            return False
+        model.main.replace(self._path(f"{model.name}.v{max(model.versions, default=0) + 1}"))
+        return True
 
     def _activate(self, name: str, version: Path) -> None:
         main, part = self._path(name), self._part(name)

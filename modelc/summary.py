@@ -8,12 +8,16 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from modelc import formats
 from modelc.dtypes import DType
+from modelc.formats.onnx_plan import KEY as PLAN
 from modelc.ir import JSON
 from modelc.resolve import parts_of
+
+if TYPE_CHECKING:
+    from modelc.onnx import Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class Summary:
     file_bytes: int  # of all files that make up the model
     tensors: tuple[TensorSummary, ...]  # sorted by name
     metadata: dict[str, JSON]
+    graph: Description | None = None  # of ONNX models: inputs, outputs, operators
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as values of strict JSON: NaN and infinities become strings."""
@@ -139,7 +144,16 @@ def _summary(path: Path, format: str, model: _Named, described: Iterable[_Descri
         file_bytes=sum(part.stat().st_size for part in parts_of(path)),
         tensors=tensors,
         metadata=model.metadata,
+        graph=_graph(model.metadata),
     )
+
+
+def _graph(metadata: dict[str, JSON]) -> Description | None:
+    if PLAN not in metadata:
+        return None
+    from modelc.onnx import describe
+
+    return describe(metadata[PLAN])
 
 
 def _strict(value: JSON) -> JSON:

@@ -7,11 +7,13 @@ from modelc.errors import (
     BadInputError,
     BusyError,
     ModelcError,
+    NetworkError,
     NotFoundError,
     StoreError,
     UnsupportedError,
     WriteError,
     did_you_mean,
+    located,
 )
 
 
@@ -48,7 +50,8 @@ def test_letters_of_every_script_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "leaf", [BadFileError, BadInputError, NotFoundError, UnsupportedError, BusyError, WriteError, StoreError]
+    "leaf",
+    [BadFileError, BadInputError, NotFoundError, UnsupportedError, BusyError, NetworkError, WriteError, StoreError],
 )
 def test_every_leaf_has_the_one_root(leaf: type[ModelcError]) -> None:
     assert leaf.__bases__ == (ModelcError,)
@@ -68,3 +71,16 @@ def test_did_you_mean_names_the_nearest_whatever_its_case() -> None:
 def test_did_you_mean_is_silent_when_nothing_is_near() -> None:
     assert did_you_mean("zzz", ["llama"]) == ""
     assert did_you_mean("x", []) == ""
+
+
+def test_an_error_inside_names_the_file_unless_it_names_one() -> None:
+    for inner, path in (("a.gguf", "a.gguf"), (None, "b.gguf")):
+        with pytest.raises(UnsupportedError) as raised, located("b.gguf"):
+            raise UnsupportedError("architecture", path=inner)
+        assert raised.value.path == path
+    with pytest.raises(UnsupportedError) as raised, located("a.gguf", "cache/a.modelc"):
+        raise UnsupportedError("architecture", path="cache/a.modelc")
+    assert raised.value.path == "a.gguf"
+    with pytest.raises(BadInputError) as other, located("b.gguf"):
+        raise BadInputError("not for this file", param="threads")
+    assert other.value.path is None

@@ -11,6 +11,8 @@ from modelc.packing import pack
 from modelc.quantizing import Quantization
 from tests.formats.gguf_builder import GGML_F32, Gguf, small_gguf
 
+HF_CASES = Path(__file__).parent / "data" / "hf"
+
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
@@ -62,9 +64,19 @@ def test_the_suffix_or_the_format_says_what_is_written(source: Path, tmp_path: P
         export(tmp_path / "no.gguf", tmp_path / "b.gguf")
 
 
-def test_a_hugging_face_model_is_not_written_as_gguf_with_its_own_names(source: Path, tmp_path: Path) -> None:
-    export(source, tmp_path / "model.safetensors")
-    (tmp_path / "config.json").write_text('{"model_type": "llama"}')
-    with pytest.raises(UnsupportedError, match="export it to safetensors"):
-        export(tmp_path / "model.safetensors", tmp_path / "b.gguf")
+def test_a_hugging_face_model_gets_gguf_s_names_keys_and_tokenizer(tmp_path: Path) -> None:
+    packed = pack(HF_CASES / "llama-tiny-gqa-untied", tmp_path / "tiny.modelc")
+    model = gguf.read(export(packed, tmp_path / "tiny.gguf"))
+    assert model.architecture == "llama"
+    assert model.metadata["llama.attention.head_count_kv"] == 2
+    assert model.metadata["tokenizer.ggml.model"] == "no_vocab"
+    assert {"token_embd.weight", "blk.2.attn_q.weight", "output_norm.weight"} <= set(model.tensors)
+    floats = safetensors.read(export(packed, tmp_path / "tiny.safetensors"))
+    assert "model.embed_tokens.weight" in floats.tensors
+
+
+def test_what_gguf_cannot_say_is_an_error_that_names_the_source(tmp_path: Path) -> None:
+    source = HF_CASES / "qwen3-tiny"
+    with pytest.raises(UnsupportedError, match=r"windows of some layers.*qwen3-tiny.*\(0, 16\)"):
+        export(source, tmp_path / "b.gguf")
     assert not (tmp_path / "b.gguf").exists()

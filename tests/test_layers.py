@@ -9,15 +9,16 @@ ROOT = Path(modelc.__file__).parent
 
 # From the bottom up; the names of one row may import one another.
 LAYERS = (
-    ("errors", "version"),
-    ("dtypes", "settings", "file_lock", "cpu_quota"),
+    ("errors", "version", "control_groups"),
+    ("dtypes", "settings", "file_lock", "cpu_quota", "memory_limit", "sampling_ranges", "small_file"),
     ("ir",),
     ("kernels", "layout"),
-    ("formats", "text"),
-    ("packing", "quantizing", "exporting", "program"),
+    ("formats", "text", "constraints"),
+    ("packing", "quantizing", "program"),
     ("models",),
-    ("runtime",),
-    ("store", "resolve", "summary", "model_card", "library"),
+    ("runtime", "onnx"),
+    ("store", "resolve", "summary", "model_card", "library", "exporting", "inventory", "copying"),
+    ("hub", "benchmark", "container", "bundle", "conforming"),
     ("api",),
     ("cli",),
 )

@@ -49,6 +49,11 @@ def test_what_is_not_in_the_store_is_a_path(store: Store, gguf: Path) -> None:
 @pytest.mark.parametrize(
     ("reference", "told"),
     [
+        (
+            "user/model-7b.v0.1",
+            r"no such file or model: .*; from the hub it comes with `modelc pull user/model-7b\.v0\.1`",
+        ),
+        ("user/model.gguf", r"no such file or model: user/model\.gguf; check the path, or see `modelc list`"),
         ("tinny", r"no model 'tinny' in the store: .*; did you mean 'tiny'\?"),
         ("tiny:9", "has no version 9"),
         ("Tinny.gguf", r"no such file or model: Tinny\.gguf; did you mean 'Tiny\.gguf'\?"),

@@ -171,6 +171,58 @@ def test_removing_an_unknown_name_is_an_error(store: Store) -> None:
         store.remove("tiny")
 
 
+def test_switching_makes_another_version_active(store: Store) -> None:
+    add(store, "tiny", "one")
+    add(store, "tiny", "two")
+    assert store.switch("tiny", 1) == 2
+    assert store.find("tiny").read_text() == "one"
+    assert store.switch("tiny", 1) == 1
+    assert (list(store.get("tiny").versions), store.get("tiny").active) == ([1, 2], 1)
+    with pytest.raises(NotFoundError, match="has no version 3; it has versions 1, 2"):
+        store.switch("tiny", 3)
+
+
+def test_switching_keeps_a_file_that_was_put_there_by_hand(store: Store) -> None:
+    add(store, "tiny", "one")
+    (store.folder / "tiny.modelc").unlink()
+    (store.folder / "tiny.modelc").write_text("by hand")
+    assert store.switch("tiny", 1) is None
+    assert [path.read_text() for path in store.get("tiny").versions.values()] == ["one", "by hand"]
+
+
+def test_who_reads_a_model_keeps_it_whatever_becomes_of_its_name(store: Store) -> None:
+    add(store, "tiny", "one")
+    add(store, "tiny", "two")
+    with store.find("tiny").open() as reader:
+        store.switch("tiny", 1)
+        store.remove("tiny", every_version=True)
+        assert reader.read() == "two"
+
+
+def test_one_version_is_removed_unless_it_is_the_active_one(store: Store) -> None:
+    add(store, "tiny", "one")
+    add(store, "tiny", "two")
+    with pytest.raises(StoreError, match="version 2 of 'tiny' is the active one; `modelc switch tiny 1` first"):
+        store.remove_version("tiny", 2)
+    assert [path.name for path in store.remove_version("tiny", 1)] == ["tiny.v1.modelc"]
+    with pytest.raises(StoreError, match="--all deletes the model"):
+        store.remove_version("tiny", 2)
+
+
+def test_names_that_differ_in_case_alone_are_refused(store: Store) -> None:
+    add(store, "tiny", "one")
+    with pytest.raises(StoreError, match=r"there is a model 'tiny'.*got 'Tiny'"):
+        add(store, "Tiny", "two")
+    assert [model.name for model in store.models()] == ["tiny"]
+
+
+def test_a_name_that_must_be_new_is_refused_when_it_is_not(store: Store) -> None:
+    add(store, "tiny", "one")
+    with pytest.raises(StoreError, match="there is a model 'tiny' already"):
+        store.add("tiny", lambda path: path.write_text("two"), new=True)
+    assert hidden(store.folder) == []
+
+
 @pytest.mark.parametrize("name", ["a", "SmolLM2-135M_x.y", "q4_1", "v1", "7b", "a" * 128])
 def test_proper_names_are_taken(name: str) -> None:
     assert check_name(name) == name
@@ -180,7 +232,7 @@ def test_proper_names_are_taken(name: str) -> None:
     "name",
     [
         *("", ".", "..", ".hidden", "-x", "a/b", "../a", "a\\b", "a:1", "a b", "a\n", "é", "a\0b", "a" * 129, "a."),
-        *("a.modelc", "a.v1", "CON", "nul.txt"),
+        *("a.modelc", "a.v1", "CON", "nul.txt", "com1", "Lpt9.x", "ａ", "а", "tiny\u200b", "tiny\u202e", "a‥b", "a⁄b"),
     ],
 )
 def test_names_that_could_be_paths_or_other_files_are_refused(store: Store, name: str) -> None:

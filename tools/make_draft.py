@@ -24,7 +24,7 @@ from modelc.errors import ModelcError
 from modelc.ir import Model, Tensor
 from modelc.kernels.objects import ObjectCache
 from modelc.models import lower
-from modelc.runtime import Chunk, LanguageModel, Sampling
+from modelc.runtime import Chunk, Sampling, TextModel
 from modelc.runtime.draft import DraftProposer
 from tools.draft_mlp import Mlp, fit
 
@@ -57,7 +57,7 @@ def questions(n: int, seed: int) -> tuple[list[str], list[str]]:
     return order[:HELD_OUT], list(itertools.islice(itertools.cycle(order[HELD_OUT:]), n))
 
 
-def answers(model: LanguageModel, prompts: Sequence[Sequence[int]], max_tokens: int, seed: int) -> list[list[int]]:
+def answers(model: TextModel, prompts: Sequence[Sequence[int]], max_tokens: int, seed: int) -> list[list[int]]:
     """Return the tokens of sampled answers, each with the prompt's last token in front; all at the same time."""
     sinks: list[queue.SimpleQueue[Chunk]] = [queue.SimpleQueue() for _ in prompts]
     for i, (prompt, sink) in enumerate(zip(prompts, sinks, strict=True)):
@@ -109,7 +109,7 @@ class Way:
     """A way to decode, and the tokens per second behind the first token of each of its answers."""
 
     title: str
-    model: LanguageModel
+    model: TextModel
     speeds: list[float] = field(default_factory=list)
 
     def answer(self, prompt: Sequence[int], sampling: Sampling) -> list[int]:
@@ -137,9 +137,9 @@ def compare(source: Path, output: Path, prompts: Sequence[Sequence[int]], gamma:
         ModelcError: the answers differ, which they must not.
     """
     ways = [
-        Way("no speculation", runtime.load(source)),
-        Way("prompt lookup", runtime.load(source, gamma=gamma)),
-        Way("draft", runtime.load(output, gamma=gamma)),
+        Way("no speculation", runtime.load(source).as_text_model()),
+        Way("prompt lookup", runtime.load(source, gamma=gamma).as_text_model()),
+        Way("draft", runtime.load(output, gamma=gamma).as_text_model()),
     ]
     sequences = []
     for i, prompt in enumerate(list(prompts) * ROUNDS):
@@ -158,7 +158,7 @@ def compare(source: Path, output: Path, prompts: Sequence[Sequence[int]], gamma:
 def make(source: Path, output: Path, hidden_dim: int, conversations: int, gamma: int, seed: int) -> None:
     """Make the draft, write the file, print what it does."""
     model = formats.open_model(source)
-    with runtime.load(source) as writer:
+    with runtime.load(source).as_text_model() as writer:
         held_out, prompts = (
             [writer.chat_prompt_ids([{"role": "user", "content": question}]) for question in some]
             for some in questions(conversations, seed)

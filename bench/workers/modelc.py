@@ -17,7 +17,8 @@ from modelc.kernels.objects import ObjectCache
 from modelc.models import lower
 from modelc.program import Builder
 from modelc.runtime.engine import Engine, Rows
-from modelc.runtime.model import ACTIVATIONS, MAX_OUT, MAX_ROWS
+from modelc.runtime.model import MAX_OUT, MAX_ROWS
+from modelc.runtime.options import ACTIVATIONS
 from modelc.version import version_line
 
 N_SLOTS = 4  # one for prompts, the others for the lengths that are decoded at

@@ -5,6 +5,8 @@ import threading
 import time
 from typing import Any
 
+import numpy as np
+
 from bench.prompt import prompt_ids
 from bench.workers.protocol import answer_questions
 from modelc import runtime
@@ -15,17 +17,17 @@ class ModelcServing:
     """One loaded model, and requests to it."""
 
     def __init__(self) -> None:
-        self._model: runtime.LanguageModel | None = None
+        self._model: runtime.TextModel | None = None
 
     def about(self) -> dict[str, Any]:
         """Return the version."""
         return {"version": version_line(), "detail": "continuous batching, keys and values f16"}
 
-    def load(self, model: str, threads: int) -> dict[str, Any]:
-        """Load a weights file in place of the one before."""
+    def load(self, model: str, threads: int, **options: Any) -> dict[str, Any]:
+        """Load a weights file in place of the one before, with `modelc.load`'s options."""
         if self._model is not None:
             self._model.close()
-        self._model = runtime.load(model, threads=threads)
+        self._model = runtime.load(model, threads=threads, **options).as_text_model()
         return {}
 
     def concurrent(self, requests: int, context: int, n: int, seed: int) -> dict[str, Any]:
@@ -60,6 +62,35 @@ class ModelcServing:
             other.wait()
         return {"seconds": [b - a for a, b in itertools.pairwise(times[10:])]}
 
+    def repeated(self, context: int, question: int, seed: int) -> dict[str, Any]:
+        """Times to the first token of two prompts that begin with the same `context` tokens: `seconds`."""
+        shared = prompt_ids(context, seed * 1000)
+        seconds = []
+        for i in (1, 2):
+            start = time.perf_counter()
+            done, times = self._submit([*shared, *prompt_ids(question, seed * 1000 + i)], 2)
+            done.wait()
+            seconds.append(times[0] - start)
+        return {"seconds": seconds}
+
+    def copying(self, text: str, n: int) -> dict[str, Any]:
+        """Ask for a text to be repeated: `seconds` of `n` tokens, and the `answer`."""
+        assert self._model is not None, "`load` comes first"
+        messages = [{"role": "user", "content": f"Repeat this text word by word, nothing else:\n\n{text}"}]
+        prompt = self._model.chat_prompt_ids(messages)
+        self._model.generate(prompt, max_tokens=2)  # the prompt is in the prefix cache
+        start = time.perf_counter()
+        answer = self._model.generate(prompt, max_tokens=n)
+        return {"seconds": time.perf_counter() - start, "answer": answer}
+
+    def log_probabilities(self, text: str, n: int, to: str) -> dict[str, Any]:
+        """Natural log-probabilities behind every eighth of the first `n` tokens of a text, float32, into a file."""
+        assert self._model is not None, "`load` comes first"
+        logits = self._model.logits(self._model.tokenize(text)[:n])[7::8].astype(np.float64)
+        logits -= logits.max(axis=1, keepdims=True)
+        np.save(to, (logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))).astype(np.float32))
+        return {"positions": len(logits)}
+
     def _submit(self, prompt: list[int], n: int) -> tuple[threading.Event, list[float]]:
         """Start an answer of exactly n tokens; returns its end, and when its tokens came."""
         assert self._model is not None, "`load` comes first"
@@ -84,5 +115,8 @@ if __name__ == "__main__":
             "concurrent": w.concurrent,
             "first_token": w.first_token,
             "gaps": w.gaps,
+            "repeated": w.repeated,
+            "copying": w.copying,
+            "log_probabilities": w.log_probabilities,
         }
     )

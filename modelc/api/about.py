@@ -67,7 +67,7 @@ class Version(msgspec.Struct):
     git_sha: str
 
 
-@route("/health", http_method=[HttpMethod.GET, HttpMethod.HEAD], opt={"answer": Health})
+@route("/health", http_method=[HttpMethod.GET, HttpMethod.HEAD], opt={"answer": Health, "503": Health})
 async def health(request: ApiRequest) -> ASGIApp:
     """Tell whether requests are answered."""
     model = request.server.loaded_model
@@ -79,7 +79,7 @@ async def health(request: ApiRequest) -> ASGIApp:
 @get("/info", opt={"answer": Info})
 async def info(request: ApiRequest) -> ASGIApp:
     """Describe the model and list its tensors."""
-    model = request.model
+    model = request.loaded
     return json_answer(
         Info(model.name, model.architecture, model.total_params, model.total_bytes, list(model.tensor_names))
     )
@@ -88,7 +88,7 @@ async def info(request: ApiRequest) -> ASGIApp:
 @get("/props", opt={"answer": Props})
 async def props(request: ApiRequest) -> ASGIApp:
     """Show the chat template and the defaults of generation."""
-    model = request.model
+    model = request.loaded
     sampling = sampling_of(SamplingFields(), request.server.options.defaults, model.vocab_size)
     defaults = DefaultGeneration(
         max_tokens=sampling.max_tokens,
@@ -110,7 +110,7 @@ async def version(request: ApiRequest) -> ASGIApp:
     return json_answer(Version(__version__, await asyncio.to_thread(git_sha)))
 
 
-@get("/metrics")
+@get("/metrics", opt={"media": "text/plain"})
 async def metrics(request: ApiRequest) -> ASGIApp:
     """Give figures in Prometheus's text format."""
     return ASGIResponse(body=request.server.metrics.render(), headers={"content-type": CONTENT_TYPE})

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from typing import Literal
+from typing import Any
 
 import msgspec
 from litestar import post
 from litestar.types import ASGIApp
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from modelc.api.answers import DONE, EventStream, json_answer
+from modelc.api.chat_answer import ChatCompletion, ChatCompletionChunk, ChoiceWriter, ChunkChoice, Delta
+from modelc.api.conversation import opens_reasoning
 from modelc.api.generation import LiveAnswer, whole
-from modelc.api.openai_shapes import (
-    SYSTEM_FINGERPRINT,
-    ChoiceCount,
-    StreamOptions,
-    Usage,
-    n_choices,
-    new_id,
-    usage_of,
-)
+from modelc.api.logprobs import clamped
+from modelc.api.openai_shapes import ChoiceCount, StreamOptions, TopLogprobs, n_choices, new_id, usage_of
 from modelc.api.prompts import ChatFields, start_chat
 from modelc.api.request import ApiRequest
+from modelc.api.tools import ToolChoice, Tools, offer_of
+from modelc.errors import UnsupportedError
 
 
 class ChatCompletionFields(ChatFields, kw_only=True):
@@ -33,65 +30,14 @@ class ChatCompletionFields(ChatFields, kw_only=True):
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     n: ChoiceCount | None = None
+    logprobs: bool | None = None
+    top_logprobs: TopLogprobs | None = None
+    tools: Tools | None = None
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
+    functions: list[Any] | None = None
+    function_call: str | dict[str, Any] | None = None
     user: str | None = None
-
-
-class AnswerMessage(msgspec.Struct, kw_only=True):
-    """What the model said."""
-
-    role: Literal["assistant"] = "assistant"
-    content: str
-
-
-class MessageChoice(msgspec.Struct, kw_only=True):
-    """One answer."""
-
-    index: int
-    message: AnswerMessage
-    logprobs: None = None
-    finish_reason: str
-
-
-class ChatCompletion(msgspec.Struct, kw_only=True):
-    """A whole answer; `seed` is the first choice's, the next ones have the next seeds."""
-
-    id: str
-    object: Literal["chat.completion"] = "chat.completion"
-    created: int
-    model: str
-    system_fingerprint: str = SYSTEM_FINGERPRINT
-    seed: int
-    choices: list[MessageChoice]
-    usage: Usage
-
-
-class Delta(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What a chunk adds to the message."""
-
-    role: Literal["assistant"] | None = None
-    content: str | None = None
-
-
-class ChunkChoice(msgspec.Struct, kw_only=True):
-    """One answer's part of a chunk."""
-
-    index: int
-    delta: Delta
-    logprobs: None = None
-    finish_reason: str | None = None
-
-
-class ChatCompletionChunk(msgspec.Struct, kw_only=True):
-    """One event of a streamed answer."""
-
-    id: str
-    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
-    created: int
-    model: str
-    system_fingerprint: str = SYSTEM_FINGERPRINT
-    seed: int
-    choices: list[ChunkChoice]
-    usage: Usage | UnsetType | None = UNSET  # null on all chunks but the last, where usage is asked for
 
 
 @post(
@@ -103,43 +49,57 @@ async def chat_completions(request: ApiRequest) -> ASGIApp:
     """Continue a conversation (OpenAI).
 
     With `stream`, server-sent events of chunks and then `[DONE]`. `model` may be any name: the loaded model answers.
+    What a model writes between `<think>` and `</think>` at the beginning is its `reasoning_content`. Calls of `tools`
+    are read in the form that the model's family writes; `tool_choice` `required`, or one that names a function, makes
+    the model write a call that matches the function's schema.
     """
     fields = await request.decode(ChatCompletionFields)
-    answer = await start_chat(request, fields, n_choices(fields.n))
-    id_, created, name = new_id("chatcmpl"), int(time.time()), request.model.name
+    _refuse_functions(fields)
+    offer = offer_of(fields.tools, fields.tool_choice, fields.parallel_tool_calls)
+    n_top = clamped(fields.top_logprobs or 0) if fields.logprobs else 0
+    answer = await start_chat(
+        request, fields, n_choices(fields.n), offer, logprobs=bool(fields.logprobs), top_logprobs=n_top
+    )
+    id_, created, name = new_id("chatcmpl-"), int(time.time()), request.model.name
+    is_reasoning = not answer.is_constrained and opens_reasoning(request.model.as_text_model(), answer.prompt_ids[0])
+    writers = [
+        ChoiceWriter(i, request.model.tokenizer, offer, is_reasoning, bool(fields.logprobs))
+        for i in range(len(answer.generations))
+    ]
     if fields.stream:
         with_usage = bool(fields.stream_options and fields.stream_options.include_usage)
         blank = ChatCompletionChunk(
             id=id_, created=created, model=name, seed=answer.seed, choices=[], usage=None if with_usage else UNSET
         )
-        return EventStream(_events(answer, blank, with_usage), answer)
+        return EventStream(_events(answer, writers, blank, with_usage), answer)
     choices = await whole(request.receive, answer)
     completion = ChatCompletion(
         id=id_,
         created=created,
         model=name,
         seed=answer.seed,
-        choices=[
-            MessageChoice(index=i, message=AnswerMessage(content=choice.text), finish_reason=choice.finish_reason)
-            for i, choice in enumerate(choices)
-        ],
+        choices=[writer.whole(choice) for writer, choice in zip(writers, choices, strict=True)],
         usage=usage_of(answer),
     )
     return json_answer(completion, answer.headers)
 
 
-async def _events(answer: LiveAnswer, blank: ChatCompletionChunk, with_usage: bool) -> AsyncIterator[object]:
-    def event(index: int, delta: Delta, finish_reason: str | None = None) -> ChatCompletionChunk:
-        choices = [ChunkChoice(index=index, delta=delta, finish_reason=finish_reason)]
-        return msgspec.structs.replace(blank, choices=choices)
+def _refuse_functions(fields: ChatCompletionFields) -> None:
+    if fields.functions:
+        raise UnsupportedError("functions are not supported", param="functions", hint="offer them as tools")
+    if fields.function_call not in (None, "none", "auto"):
+        raise UnsupportedError("function_call is not supported", param="function_call", hint="use tool_choice")
 
-    for index in range(len(answer.generations)):
-        yield event(index, Delta(role="assistant", content=""))
+
+async def _events(
+    answer: LiveAnswer, writers: list[ChoiceWriter], blank: ChatCompletionChunk, with_usage: bool
+) -> AsyncIterator[object]:
+    for writer in writers:
+        first = ChunkChoice(index=writer.index, delta=Delta(role="assistant", content=""))
+        yield msgspec.structs.replace(blank, choices=[first])
     async for index, chunk in answer:
-        if chunk.text:
-            yield event(index, Delta(content=chunk.text))
-        if chunk.finish_reason is not None:
-            yield event(index, Delta(), chunk.finish_reason)
+        for choice in writers[index].pieces(chunk):
+            yield msgspec.structs.replace(blank, choices=[choice])
     if with_usage:
         yield msgspec.structs.replace(blank, usage=usage_of(answer))
     yield DONE

@@ -9,51 +9,61 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from modelc.errors import BadInputError, UnsupportedError
+from modelc.api.answer_format import FormatFields
+from modelc.errors import BadInputError
+from modelc.sampling_ranges import (
+    MAX_BIAS,
+    MAX_BREAKER_CHARS,
+    MAX_BREAKERS,
+    MAX_COUNT,
+    MAX_SEED,
+    MAX_STOPS,
+    RANGES,
+)
 
 if TYPE_CHECKING:
     from modelc.runtime import Sampling
 
 T = TypeVar("T")
-MAX_STOPS = 256
-MAX_BIAS = 1e6  # enough to force or ban a token; float32 still tells two such tokens apart
 
 
-class SamplingFields(msgspec.Struct, kw_only=True):
+def within(name: str, description: str = "0 is off") -> Meta:
+    """Return the range of a sampling value, and what it means."""
+    low, high, is_integer = RANGES[name]
+    return Meta(ge=int(low) if is_integer else low, le=int(high) if is_integer else high, description=description)
+
+
+class SamplingFields(FormatFields, kw_only=True):
     """How tokens are chosen; a field that is absent or null has the server's default."""
 
-    max_tokens: Annotated[int, Meta(ge=0, le=2**31 - 1, description="most tokens to generate")] | None = None
-    max_completion_tokens: Annotated[int, Meta(ge=0, le=2**31 - 1, description="wins over max_tokens")] | None = None
-    temperature: Annotated[float, Meta(ge=0, le=100, description="0 takes the likeliest token")] | None = None
-    top_k: Annotated[int, Meta(ge=-1, le=2**31 - 1, description="0 or -1 is off")] | None = None
-    top_p: Annotated[float, Meta(ge=0, le=1, description="0 is off")] | None = None
-    min_p: Annotated[float, Meta(ge=0, le=1, description="0 is off")] | None = None
-    repetition_penalty: Annotated[float, Meta(ge=0.01, le=100, description="1 is off")] | None = None
-    presence_penalty: Annotated[float, Meta(ge=-2, le=2, description="0 is off")] | None = None
-    frequency_penalty: Annotated[float, Meta(ge=-2, le=2, description="0 is off")] | None = None
+    max_tokens: Annotated[int, within("max_tokens", "most tokens to generate")] | None = None
+    max_completion_tokens: Annotated[int, within("max_tokens", "wins over max_tokens")] | None = None
+    temperature: Annotated[float, within("temperature", "0 takes the likeliest token")] | None = None
+    top_k: Annotated[int, Meta(ge=-1, le=MAX_COUNT, description="0 or -1 is off")] | None = None
+    top_p: Annotated[float, within("top_p")] | None = None
+    min_p: Annotated[float, within("min_p")] | None = None
+    typical_p: Annotated[float, within("typical_p", "0 or 1 is off")] | None = None
+    top_n_sigma: Annotated[float, within("top_n_sigma", "0 or -1 is off")] | None = None
+    xtc_probability: Annotated[float, within("xtc_probability")] | None = None
+    xtc_threshold: Annotated[float, within("xtc_threshold", "above 0.5 is off")] | None = None
+    mirostat: Annotated[int, within("mirostat", "1 or 2, its version; 0 is off")] | None = None
+    mirostat_tau: Annotated[float, within("mirostat_tau", "its surprise in bits")] | None = None
+    mirostat_eta: Annotated[float, within("mirostat_eta", "how fast it learns")] | None = None
+    repetition_penalty: Annotated[float, within("repetition_penalty", "1 is off")] | None = None
+    presence_penalty: Annotated[float, within("presence_penalty")] | None = None
+    frequency_penalty: Annotated[float, within("frequency_penalty")] | None = None
+    dry_multiplier: Annotated[float, within("dry_multiplier")] | None = None
+    dry_base: Annotated[float, within("dry_base")] | None = None
+    dry_allowed_length: Annotated[int, within("dry_allowed_length", "longest repetition that is free")] | None = None
+    dry_penalty_last_n: Annotated[int, within("dry_penalty_last_n", "-1 are all tokens, 0 is off")] | None = None
+    dry_sequence_breakers: (
+        Annotated[list[Annotated[str, Meta(max_length=MAX_BREAKER_CHARS)]], Meta(max_length=MAX_BREAKERS)] | None
+    ) = None
     logit_bias: dict[int, Annotated[float, Meta(ge=-MAX_BIAS, le=MAX_BIAS)]] | None = None
-    seed: Annotated[int, Meta(ge=-1, le=2**63 - 1, description="-1 or null: a fresh one")] | None = None
+    seed: Annotated[int, Meta(ge=-1, le=MAX_SEED, description="-1 or null: a fresh one")] | None = None
     stop: str | Annotated[list[str], Meta(max_length=MAX_STOPS)] | None = None
 
 
-# Fields that this version does not act upon, with the values (as compact JSON) that ask for nothing.
-NOT_YET: Mapping[str, frozenset[str]] = {
-    "grammar": frozenset({"null", '""'}),
-    "json_schema": frozenset({"null"}),
-    "response_format": frozenset({"null", '{"type":"text"}'}),
-    "tools": frozenset({"null", "[]"}),
-    "tool_choice": frozenset({"null", '"none"', '"auto"'}),
-    "functions": frozenset({"null", "[]"}),
-    "function_call": frozenset({"null", '"none"', '"auto"'}),
-    "logprobs": frozenset({"null", "false"}),
-    "top_logprobs": frozenset({"null", "0"}),
-    "echo": frozenset({"null", "false"}),
-    "suffix": frozenset({"null", '""'}),
-    "typical_p": frozenset({"null", "0", "0.0", "1", "1.0"}),
-    "top_n_sigma": frozenset({"null", "0", "0.0", "-1", "-1.0"}),
-    "dry_multiplier": frozenset({"null", "0", "0.0"}),
-    "xtc_probability": frozenset({"null", "0", "0.0"}),
-}
 JSON_NAMES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
 
 
@@ -62,18 +72,15 @@ def decode_fields(body: bytes, shape: type[T]) -> T:
 
     Args:
         body: The bytes received.
-        shape: The struct; where it takes sampling fields, those of `NOT_YET` are refused.
+        shape: The struct.
 
     Raises:
         BadInputError: Not a JSON object in UTF-8, or a field of the wrong type or out of range (`param` names it).
-        UnsupportedError: A field asks for what this version does not do.
     """
     if not body.strip():
         raise BadInputError("the request body is empty", expected="a JSON object")
     try:
         fields = msgspec.json.decode(body, type=shape)
-        if issubclass(shape, SamplingFields):
-            _refuse_not_yet(msgspec.json.decode(body, type=dict[str, msgspec.Raw]))
     except msgspec.ValidationError as error:
         raise _wrong_field(str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -113,15 +120,11 @@ def sampling_of(fields: SamplingFields, defaults: Mapping[str, Any], vocab_size:
         if not 0 <= token_id < vocab_size:
             raise BadInputError("no such token", param="logit_bias", got=token_id, expected=f"0 to {vocab_size - 1}")
     stop = [fields.stop] if isinstance(fields.stop, str) else fields.stop
-    given = {
+    given = {name: getattr(fields, name) for name in RANGES.keys() - {"max_tokens", "top_logprobs"}}
+    given |= {
         "max_tokens": fields.max_tokens if fields.max_completion_tokens is None else fields.max_completion_tokens,
-        "temperature": fields.temperature,
         "top_k": None if fields.top_k is None else max(fields.top_k, 0),
-        "top_p": fields.top_p,
-        "min_p": fields.min_p,
-        "repetition_penalty": fields.repetition_penalty,
-        "presence_penalty": fields.presence_penalty,
-        "frequency_penalty": fields.frequency_penalty,
+        "dry_sequence_breakers": fields.dry_sequence_breakers,
         "logit_bias": fields.logit_bias,
         "stop": None if stop is None else tuple(text for text in stop if text),
     }
@@ -129,13 +132,6 @@ def sampling_of(fields: SamplingFields, defaults: Mapping[str, Any], vocab_size:
     if fields.seed is not None:
         values["seed"] = None if fields.seed < 0 else fields.seed
     return Sampling(**values)
-
-
-def _refuse_not_yet(raw_fields: Mapping[str, msgspec.Raw]) -> None:
-    for name in NOT_YET.keys() & raw_fields.keys():
-        value = msgspec.json.encode(msgspec.json.decode(raw_fields[name])).decode()
-        if value not in NOT_YET[name]:
-            raise UnsupportedError(f"{name} is not supported in this version", param=name, hint="leave the field out")
 
 
 def _wrong_field(message: str) -> BadInputError:

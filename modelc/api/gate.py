@@ -1,102 +1,93 @@
-"""What stands before every endpoint: the key, the rate, the number of requests at once, and the counting of them."""
+"""What stands before every endpoint: key, rate, number of requests at once, and the time that a body may take."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import math
 import time
-from collections import deque
-from collections.abc import Iterable
-from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
-from modelc.api.problems import RateLimitError, SlowBodyError, UnauthorizedError, kind_of
+from modelc.api.clients import bucket_of
+from modelc.api.front import METRICS_PATH
+from modelc.api.keys import KeyRing
+from modelc.api.problems import RateLimitError, SlowBodyError, UnauthorizedError
+from modelc.api.rates import RateLimiter
 from modelc.errors import BusyError
 
 if TYPE_CHECKING:
-    from litestar.types import ASGIApp, HTTPReceiveMessage, Message, Receive, Scope, Send
+    from litestar.types import ASGIApp, HTTPReceiveMessage, Receive, Scope, Send
 
     from modelc.api.state import ServerState
 
-METRICS_PATH = "/metrics"  # does not count itself as active
 FREE_PATHS = frozenset({"/", "/health", "/info", "/props", METRICS_PATH})  # no key, no limits
-KEY_HEADERS = frozenset({b"authorization", b"x-api-key"})
-WINDOW_S = 60.0
-MAX_CLIENTS = 4096  # addresses remembered before the idle ones are dropped
+WHOLE_BODY_PARTS = 10  # a body may take so many times as long as the wait for its next part
 
 
 class Gate:
-    """Lets requests through or refuses them, and counts both.
+    """Lets requests through or refuses them.
 
     Args:
-        server: Options and figures.
+        server: Options, and who clients are.
     """
 
     def __init__(self, server: ServerState) -> None:
         options = server.options
-        self._key = None if options.api_key is None else options.api_key.encode()
+        self._keys = KeyRing(options.api_keys) if options.api_keys else None
         self._limiter = None if options.rate_limit is None else RateLimiter(options.rate_limit)
         self._max_active = math.inf if options.max_concurrent is None else options.max_concurrent
         self._n_active = 0  # whose body is there, without those on FREE_PATHS
+        self._body_bytes = 0  # of all requests
+        self._body_memory_bytes = options.body_memory_bytes
         self._body_timeout_s = options.body_timeout_s
-        self._metrics = server.metrics
+        self._clients = server.clients
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """Return `app` with this gate in front of it (a middleware factory)."""
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-            endpoint = scope["path_template"]
-            status = HTTPStatus.INTERNAL_SERVER_ERROR.value
-
-            async def send_noting_status(message: Message) -> None:
-                nonlocal status
-                if message["type"] == "http.response.start":
-                    status = message["status"]
-                await send(message)
-
-            is_limited = endpoint not in FREE_PATHS
+            is_limited = scope["path_template"] not in FREE_PATHS
             is_complete = is_active = False
+            body_bytes = 0
+            end_s = time.monotonic() + WHOLE_BODY_PARTS * self._body_timeout_s
 
             async def receive_in_time() -> HTTPReceiveMessage:
-                nonlocal is_complete, is_active
+                nonlocal is_complete, is_active, body_bytes
                 if is_complete:
                     return cast("HTTPReceiveMessage", await receive())
                 try:
-                    message = cast("HTTPReceiveMessage", await asyncio.wait_for(receive(), self._body_timeout_s))
+                    wait_s = min(self._body_timeout_s, end_s - time.monotonic())
+                    message = cast("HTTPReceiveMessage", await asyncio.wait_for(receive(), wait_s))
                 except TimeoutError:
-                    what = f"the request body stopped coming for {self._body_timeout_s:g} s"
+                    what = f"the request body did not come within {self._body_timeout_s:g} s"
                     raise SlowBodyError(what) from None
-                is_complete = message["type"] == "http.request" and not message["more_body"]
+                part_bytes = len(cast("bytes", message.get("body", b"")))
+                body_bytes += part_bytes
+                self._body_bytes += part_bytes
+                if body_bytes < self._body_bytes > self._body_memory_bytes:  # one alone always has room
+                    raise BusyError("the memory for request bodies is used up", hint="try again later")
+                is_complete = message["type"] == "http.request" and not message.get("more_body", False)
                 if is_complete and is_limited:  # a body that is slow takes no place from others
                     self._check_active()
                     self._n_active += 1
                     is_active = True
                 return message
 
+            if is_limited:
+                self._admit(scope)
             try:
-                if is_limited:
-                    self._admit(scope)
-                self._metrics.active.inc(endpoint != METRICS_PATH)
-                try:
-                    await app(scope, receive_in_time, send_noting_status)
-                finally:
-                    self._n_active -= is_active
-                    self._metrics.active.dec(endpoint != METRICS_PATH)
-            except Exception as error:
-                status = kind_of(error).status
-                raise
+                await app(scope, receive_in_time, send)
             finally:
-                self._metrics.requests.labels(endpoint, status).inc()
+                self._n_active -= is_active
+                self._body_bytes -= body_bytes
 
         return guarded
 
     def _admit(self, scope: Scope) -> None:
-        if self._key is not None and not _has_key(scope["headers"], self._key):
+        if self._keys is not None and not self._keys.opens(scope["headers"]):
             raise UnauthorizedError("the API key is missing or wrong", hint="send 'Authorization: Bearer <key>'")
         if self._limiter is not None:
-            client = scope["client"]
-            wait_s = self._limiter.wait_s(client[0] if client else "", time.monotonic())
+            client = bucket_of(self._clients.address_of(scope))
+            wait_s = self._limiter.wait_s(client, time.monotonic())
             if wait_s > 0:
                 limit = f"at most {self._limiter.per_minute} requests a minute are taken"
                 seconds = math.ceil(wait_s)
@@ -106,32 +97,3 @@ class Gate:
     def _check_active(self) -> None:
         if self._n_active >= self._max_active:
             raise BusyError(f"{self._n_active} requests are being answered, no more at once", hint="try again later")
-
-
-class RateLimiter:
-    """At most `per_minute` requests (one or more) of one client in any 60 seconds."""
-
-    def __init__(self, per_minute: int) -> None:
-        self.per_minute = per_minute
-        self._times: dict[str, deque[float]] = {}
-
-    def wait_s(self, client: str, now_s: float) -> float:
-        """Admit a request and return 0, or return the seconds until the next one is admitted."""
-        if len(self._times) > MAX_CLIENTS:
-            self._times = {who: times for who, times in self._times.items() if times[-1] > now_s - WINDOW_S}
-        times = self._times.setdefault(client, deque())
-        while times and times[0] <= now_s - WINDOW_S:
-            times.popleft()
-        if len(times) >= self.per_minute:
-            return times[0] + WINDOW_S - now_s
-        times.append(now_s)
-        return 0.0
-
-
-def _has_key(headers: Iterable[tuple[bytes, bytes]], key: bytes) -> bool:
-    for name, value in headers:
-        scheme, _, token = value.partition(b" ")
-        sent = token.strip() if name == b"authorization" and scheme.lower() == b"bearer" else value
-        if name in KEY_HEADERS and hmac.compare_digest(sent, key):
-            return True
-    return False

@@ -6,19 +6,23 @@ import asyncio
 import contextlib
 import dataclasses
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from modelc.api.answer_checks import AnswerChecks
+from modelc.api.answer_format import ANY_TEXT, AnswerFormat
 from modelc.api.problems import ClientGoneError, ContextLengthError
 from modelc.errors import BadInputError, BusyError, ModelcError
+from modelc.sampling_ranges import RANGES
 
 if TYPE_CHECKING:
     from litestar.types import Receive
 
     from modelc.api.state import ServerState
-    from modelc.runtime import Chunk, Generation, LanguageModel, Sampling
+    from modelc.runtime import Chunk, Generation, Sampling, TextModel, TokenLogprob
 
 N_SEEDS = 1 << 63  # behind the last one comes 0
 MAX_UNREAD = 1 << 16  # chunks that wait for a client that stopped reading; then its generations stop
@@ -29,6 +33,7 @@ class LiveAnswer:
 
     Attributes:
         generations: All of them, prompt by prompt, the choices of one prompt together.
+        prompt_ids: Tokens of each prompt.
 
     Args:
         server: Whose model generates.
@@ -37,20 +42,35 @@ class LiveAnswer:
 
     def __init__(self, server: ServerState, n: int = 1) -> None:
         self.generations: list[Generation] = []
+        self.prompt_ids: list[Sequence[int]] = []
         self._n = n
         self._cancelled = False
-        self._model = server.model
+        self._model = server.model.as_text_model()
         self._metrics = server.metrics
         self._loop = asyncio.get_running_loop()
-        self._chunks: asyncio.Queue[tuple[int, Chunk]] = asyncio.Queue()
+        self._chunks: deque[tuple[int, Chunk]] = deque()
+        self._arrived = asyncio.Event()
+        self._is_told = False  # the event loop was woken and has not looked yet
+        self._waits_for_ends = False
+        self._wanted = ANY_TEXT
+        self._submissions: list[tuple[Callable[[Sampling], Generation], Sampling]] = []
 
-    def submit(self, prompts: Mapping[str, Sequence[int]], sampling: Sampling, continues: bool = False) -> None:
+    def submit(
+        self,
+        prompts: Mapping[str, Sequence[int]],
+        sampling: Sampling,
+        continues: bool = False,
+        shown: frozenset[int] = frozenset(),
+        wanted: AnswerFormat = ANY_TEXT,
+    ) -> None:
         """Start everything; choice i of each prompt draws from seed + i. Any thread may call this, once.
 
         Args:
             prompts: Tokens of each prompt, by the request's field that it came from.
             sampling: How tokens are chosen.
             continues: Whether answers go on with the prompt's text, so that a space at their beginning counts.
+            shown: Control tokens that stay in the answers' text.
+            wanted: The form of the answers.
 
         Raises:
             BadInputError: A prompt is empty, or names tokens that do not exist; nothing was started.
@@ -58,17 +78,37 @@ class LiveAnswer:
         """
         for param, prompt_ids in prompts.items():
             _check_prompt(self._model, prompt_ids, param)
-        for prompt_ids in prompts.values():
-            for i in range(self._n):
-                if self.generations:  # the first one chose a seed where the request gave none
-                    sampling = dataclasses.replace(sampling, seed=(self.seed + i) % N_SEEDS)
-                sink = partial(self._take, len(self.generations))
-                self.generations.append(self._model.submit(prompt_ids, sampling, sink, continues=continues))
+        self.prompt_ids = list(prompts.values())
+        self._wanted = wanted
+        if wanted.constraint is not None:
+            sampling = dataclasses.replace(sampling, constraint=wanted.constraint)
+        with self._model.pinned():  # all with the same adapter
+            for prompt_ids in prompts.values():
+                for i in range(self._n):
+                    if self.generations:  # the first one chose a seed where the request gave none
+                        sampling = dataclasses.replace(sampling, seed=(self.seed + i) % N_SEEDS)
+                    sink = partial(self._take, len(self.generations))
+                    submit = partial(self._model.submit, prompt_ids, sink=sink, continues=continues, shown=shown)
+                    self._submissions.append((submit, sampling))
+                    self.generations.append(submit(sampling))
+
+    def _repeat(self, index: int, warmer: float) -> None:
+        submit, sampling = self._submissions[index]
+        temperature = min(sampling.temperature + warmer, RANGES["temperature"].high)
+        self.generations[index] = submit(dataclasses.replace(sampling, temperature=temperature))
+        if self._cancelled:
+            self.generations[index].cancel()
 
     @property
     def seed(self) -> int:
         """The seed of each prompt's first choice, also where the request gave none."""
         return self.generations[0].seed
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether a mask gives the answers their form from their first token on."""
+        constraint = self._wanted.constraint
+        return constraint is not None and not constraint.after
 
     @property
     def prompts(self) -> list[Generation]:
@@ -78,7 +118,8 @@ class LiveAnswer:
     @property
     def headers(self) -> dict[str, str]:
         """Response headers."""
-        return {"x-modelc-seed": str(self.seed)}
+        fallback = self._model.fallback
+        return {"x-modelc-seed": str(self.seed)} | ({} if fallback is None else {"x-modelc-fallback": fallback})
 
     def cancel(self) -> None:
         """Stop everything at the next token; without effect on generations that have ended."""
@@ -93,20 +134,34 @@ class LiveAnswer:
             ModelcError: A generation failed or was cancelled.
         """
         left = len(self.generations)
+        checks = AnswerChecks(self._wanted, self._waits_for_ends, self._repeat)
         while left:
-            index, chunk = await self._chunks.get()
-            self._metrics.tokens.inc(len(chunk.token_ids))
-            if chunk.finish_reason is not None:
-                self._note_end(self.generations[index], chunk.finish_reason)
-                left -= 1
-            yield index, chunk
+            await self._arrived.wait()
+            self._arrived.clear()
+            self._is_told = False
+            arrived = [self._chunks.popleft() for _ in range(len(self._chunks))]
+            self._metrics.tokens.inc(sum(len(chunk.token_ids) for _, chunk in arrived))
+            for index, chunk in arrived:
+                if chunk.finish_reason is not None:
+                    self._note_end(self.generations[index], chunk.finish_reason)
+                for passed in await checks.passed(index, chunk, self.generations[index]):
+                    left -= passed.finish_reason is not None
+                    yield index, passed
+
+    def wait_for_ends(self) -> None:
+        """Let chunks pile up until a generation ends: the event loop is not woken for each."""
+        self._waits_for_ends = True
 
     def _take(self, index: int, chunk: Chunk) -> None:
         """Hand a chunk from the engine's thread to the event loop."""
+        self._chunks.append((index, chunk))
+        if self._is_told or (self._waits_for_ends and chunk.finish_reason is None):
+            if len(self._chunks) > MAX_UNREAD and not self._waits_for_ends:
+                self.cancel()
+            return
+        self._is_told = True
         with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
-            self._loop.call_soon_threadsafe(self._chunks.put_nowait, (index, chunk))
-        if self._chunks.qsize() > MAX_UNREAD:
-            self.cancel()
+            self._loop.call_soon_threadsafe(self._arrived.set)
 
     def _note_end(self, generation: Generation, reason: str) -> None:
         self._metrics.durations.observe(time.perf_counter() - generation.submitted_s)
@@ -128,11 +183,13 @@ class Choice:
         text: All of it.
         finish_reason: `stop` or `length`.
         logprobs: Of its tokens, where they were asked for.
+        prompt_logprobs: Of its prompt's tokens behind the first, where they were asked for.
     """
 
     text: str
     finish_reason: str
-    logprobs: list[float]
+    logprobs: Sequence[TokenLogprob]
+    prompt_logprobs: Sequence[TokenLogprob]
 
 
 async def whole(receive: Receive, answer: LiveAnswer) -> list[Choice]:
@@ -143,11 +200,17 @@ async def whole(receive: Receive, answer: LiveAnswer) -> list[Choice]:
         answer: What runs for this client.
     """
     chunks: list[list[Chunk]] = [[] for _ in answer.generations]
+    answer.wait_for_ends()
     async with cancelled_with_client(receive, answer):
         async for index, chunk in answer:
             chunks[index].append(chunk)
     return [
-        Choice("".join(c.text for c in each), each[-1].finish_reason or "", [p for c in each for p in c.logprobs])
+        Choice(
+            "".join(chunk.text for chunk in each),
+            each[-1].finish_reason or "",
+            [known for chunk in each for known in chunk.logprobs],
+            each[0].prompt_logprobs,
+        )
         for each in chunks
     ]
 
@@ -168,10 +231,17 @@ async def cancelled_with_client(receive: Receive, answer: LiveAnswer) -> AsyncIt
         answer.cancel()
 
 
-def too_long(model: LanguageModel, n_tokens: str, param: str) -> ContextLengthError:
+def too_long(model: TextModel, n_tokens: str, param: str) -> ContextLengthError:
     """Return the error for a prompt of `n_tokens`, which leave no place in the context."""
     got, expected = f"{n_tokens} tokens", f"fewer than the {model.n_ctx} tokens of the model's context"
     return ContextLengthError("the prompt is too long", param=param, got=got, expected=expected)
+
+
+def refuse_long(model: TextModel, text: str, param: str) -> None:
+    """Refuse a text that is certainly too long before the time is spent to tokenize it."""
+    n_tokens = model.tokenizer.least_tokens(text)
+    if n_tokens >= model.n_ctx:
+        raise too_long(model, f"at least {n_tokens}", param)
 
 
 async def when_gone(receive: Receive, then: Callable[[], object]) -> None:
@@ -181,7 +251,7 @@ async def when_gone(receive: Receive, then: Callable[[], object]) -> None:
     then()
 
 
-def _check_prompt(model: LanguageModel, prompt_ids: Sequence[int], param: str) -> None:
+def _check_prompt(model: TextModel, prompt_ids: Sequence[int], param: str) -> None:
     if not prompt_ids:
         raise BadInputError("the prompt has no tokens", param=param)
     if len(prompt_ids) >= model.n_ctx:  # the answer needs a place too

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from modelc.api.app import create_app
+from modelc.api.connection import Connection, connection_of
 
 if TYPE_CHECKING:
     from modelc.api.state import ServerState
@@ -30,7 +30,7 @@ def run_until(stop: threading.Event, server: ServerState, listener: socket.socke
     config = uvicorn.Config(
         create_app(server),
         loop="asyncio",
-        http="h11",
+        http=connection_of(server.options.body_timeout_s),
         ws="none",
         lifespan="off",
         interface="asgi3",
@@ -53,8 +53,7 @@ class _StoppableServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for connection in list(self.server_state.connections):
-            cycle = connection.cycle if isinstance(connection, H11Protocol) else None
-            if cycle is not None and cycle.more_body and not cycle.response_complete:
+            if isinstance(connection, Connection) and connection.is_half_sent:
                 connection.transport.abort()  # half a request: its other half may never come
         await super().shutdown(sockets)
 

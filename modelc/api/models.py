@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 from litestar import get
 from litestar.types import ASGIApp
+from msgspec import UNSET, UnsetType
 
 from modelc.api.answers import json_answer
 from modelc.api.problems import ModelNotFoundError
@@ -15,13 +16,13 @@ from modelc.errors import did_you_mean
 
 
 class ModelCard(msgspec.Struct, kw_only=True):
-    """A model; `max_model_len` is its context in tokens."""
+    """A model; `max_model_len` is its context in tokens, where it has one."""
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str = "modelc"
-    max_model_len: int
+    max_model_len: int | UnsetType = UNSET
 
 
 class ModelList(msgspec.Struct, kw_only=True):
@@ -50,5 +51,7 @@ async def show_model(request: ApiRequest) -> ASGIApp:
 
 
 def _card(request: ApiRequest) -> ModelCard:
-    model = request.model
-    return ModelCard(id=model.name, created=request.server.started_s, max_model_len=model.n_ctx)
+    model = request.loaded
+    return ModelCard(
+        id=model.name, created=request.server.started_s, max_model_len=UNSET if model.n_ctx is None else model.n_ctx
+    )

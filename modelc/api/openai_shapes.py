@@ -9,11 +9,16 @@ import msgspec
 from msgspec import Meta
 
 from modelc.api.generation import LiveAnswer
+from modelc.sampling_ranges import MAX_TOP_LOGPROBS
 from modelc.version import __version__
 
 SYSTEM_FINGERPRINT = f"modelc-{__version__}"
 MAX_CHOICES = 20
 ChoiceCount = Annotated[int, Meta(description=f"choices for each prompt, 1 to {MAX_CHOICES}; others are clamped")]
+
+TopLogprobs = Annotated[
+    int, Meta(description=f"likeliest tokens beside each, 0 to {MAX_TOP_LOGPROBS}; others are clamped")
+]
 
 
 class StreamOptions(msgspec.Struct):
@@ -53,4 +58,4 @@ def usage_of(answer: LiveAnswer) -> Usage:
 
 def new_id(prefix: str) -> str:
     """Return a fresh identifier of an answer, e.g. `chatcmpl-…`."""
-    return f"{prefix}-{uuid.uuid4().hex}"
+    return f"{prefix}{uuid.uuid4().hex}"

@@ -17,7 +17,7 @@ PAGE_HEADERS = {
 }
 
 
-@route("/", http_method=[HttpMethod.GET, HttpMethod.HEAD])
+@route("/", http_method=[HttpMethod.GET, HttpMethod.HEAD], opt={"media": "text/html"})
 async def page() -> ASGIApp:
     """Show a page to chat with the model."""
     return ASGIResponse(body=_html(), headers=PAGE_HEADERS)

@@ -10,6 +10,7 @@ from litestar import Request
 from litestar.exceptions import HTTPException
 from litestar.response import Response
 
+from modelc.api.front import request_id
 from modelc.errors import BadInputError, BusyError, ModelcError, NotFoundError, UnsupportedError, did_you_mean
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ KINDS: dict[type[Exception], Kind] = {
 }
 STATUS_CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}
 RETRY_AFTER_S = 1
+MAX_PATH = 200  # characters of a path in a message
 
 
 def kind_of(error: Exception) -> Kind:
@@ -108,7 +110,7 @@ def error_answer(error: Exception) -> ErrorAnswer:
 def log_unforeseen(error: Exception) -> None:
     """Log the traceback of an error that is a fault of the server itself."""
     if not isinstance(error, ModelcError | HTTPException):
-        logger.error("unforeseen error", exc_info=error)
+        logger.error("unforeseen error in request %s", request_id.get(), exc_info=error)
 
 
 def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[ErrorAnswer]:
@@ -117,13 +119,14 @@ def answer_error(request: Request[Any, Any, Any], error: Exception) -> Response[
     status = kind_of(error).status
     answer = error_answer(error)
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    path = request.scope["path"][:MAX_PATH]
     match status:
         case HTTPStatus.NOT_FOUND if isinstance(error, HTTPException):
-            hint = did_you_mean(request.scope["path"], {route.path for route in request.app.routes})
-            answer.error.message = f"no endpoint {request.scope['path']!r}" + (f"; {hint}" if hint else "")
+            hint = did_you_mean(path, {route.path for route in request.app.routes})
+            answer.error.message = f"no endpoint {path!r}" + (f"; {hint}" if hint else "")
         case HTTPStatus.METHOD_NOT_ALLOWED:
             allowed = headers.get("allow", "")
-            answer.error.message = f"{request.method} is not allowed on {request.scope['path']!r}; use {allowed}"
+            answer.error.message = f"{request.method} is not allowed on {path!r}; use {allowed}"
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             limit = request.app.state.server.options.max_body_bytes
             answer.error.message = f"the request body is larger than {limit} bytes"

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+from msgspec import Meta
+
+from modelc.api.answer_format import ANY_TEXT, AnswerFormat, format_of
+from modelc.api.conversation import chat_ids, opens_reasoning
 from modelc.api.fields import SamplingFields, sampling_of
-from modelc.api.generation import LiveAnswer, too_long, when_gone
+from modelc.api.generation import LiveAnswer, refuse_long, when_gone
 from modelc.api.messages import Messages, template_messages
 from modelc.api.problems import ClientGoneError
 from modelc.api.request import ApiRequest
+from modelc.api.tools import ToolOffer
 from modelc.errors import BadInputError
-from modelc.text import ChatTemplate, shield_messages
+from modelc.text import marker_ids
+from modelc.text.answer_reader import REASONED
 
 if TYPE_CHECKING:
-    from modelc.runtime import LanguageModel
+    from modelc.runtime import TextModel
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 MAX_PROMPTS = 256
 Prompt = str | list[str | int | list[int]]
@@ -27,24 +35,50 @@ class ChatFields(SamplingFields, kw_only=True):
     """A conversation to continue."""
 
     messages: Messages
+    chat_template_kwargs: (
+        Annotated[dict[str, Any], Meta(description="more variables for the model's chat template")] | None
+    ) = None
 
 
-async def start_chat(request: ApiRequest, fields: ChatFields, n: int = 1) -> LiveAnswer:
+async def start_chat(
+    request: ApiRequest, fields: ChatFields, n: int = 1, offer: ToolOffer | None = None, **logprobs: Any
+) -> LiveAnswer:
     """Start the assistant's next message, `n` times.
+
+    Args:
+        request: The request, for the model and the server's defaults.
+        fields: The conversation, and how tokens are chosen.
+        n: Messages wanted.
+        offer: Tools that the model may call; with it, marks of calls and of reasoning stay in the text.
+        **logprobs: What is wanted of the tokens' log-probabilities, fields of `Sampling`.
 
     Raises:
         BadInputError: Messages that the model's template refuses, or that do not fit the context.
     """
     model = request.model
     sampling = sampling_of(fields, request.server.options.defaults, model.vocab_size)
+    sampling = dataclasses.replace(sampling, **logprobs)
     messages = template_messages(fields.messages)
     answer = LiveAnswer(request.server, n)
-    await off_loop(request, lambda: answer.submit({"messages": _chat_ids(model, messages)}, sampling))
+
+    def start() -> None:
+        wanted = _format(request, model, fields)
+        if offer is not None and offer.constraint is not None:
+            model.check_constraint(offer.constraint)
+            wanted = AnswerFormat(offer.constraint)
+        told = wanted.told(messages, model.n_ctx)
+        prompt_ids = chat_ids(model, told, offer or ToolOffer(), fields.chat_template_kwargs or {})
+        if offer is not None and _reasons_first(model, prompt_ids):
+            wanted = wanted.behind(REASONED)
+        shown = frozenset[int]() if offer is None else marker_ids(model.tokenizer)
+        answer.submit({"messages": prompt_ids}, sampling, shown=shown, wanted=wanted)
+
+    await off_loop(request, start)
     return answer
 
 
 async def start_prompts(
-    request: ApiRequest, prompt: Prompt, fields: SamplingFields, n: int = 1, logprobs: bool = False
+    request: ApiRequest, prompt: Prompt, fields: SamplingFields, n: int = 1, **logprobs: Any
 ) -> LiveAnswer:
     """Start `n` continuations of each prompt, the same seeds for each.
 
@@ -53,17 +87,22 @@ async def start_prompts(
         prompt: A text, token ids, or a list of texts or of lists of ids.
         fields: How tokens are chosen.
         n: Continuations of each prompt.
-        logprobs: Whether the tokens' log-probabilities are wanted.
+        **logprobs: What is wanted of the tokens' log-probabilities, fields of `Sampling`.
 
     Raises:
         BadInputError: No prompt, a mixed list, too many, or one that does not fit the context.
     """
     model = request.model
     sampling = sampling_of(fields, request.server.options.defaults, model.vocab_size)
-    sampling = dataclasses.replace(sampling, logprobs=logprobs)
+    sampling = dataclasses.replace(sampling, **logprobs)
     prompts = _split(prompt)
     answer = LiveAnswer(request.server, n)
-    await off_loop(request, lambda: answer.submit(_tokenize_all(model, prompts), sampling, continues=True))
+
+    def start() -> None:
+        wanted = _format(request, model, fields)
+        answer.submit(_tokenize_all(model, prompts), sampling, continues=True, wanted=wanted)
+
+    await off_loop(request, start)
     return answer
 
 
@@ -85,19 +124,29 @@ async def off_loop(request: ApiRequest, work: Callable[[], T]) -> T:
         watcher.cancel()
 
 
-def _chat_ids(model: LanguageModel, messages: list[dict[str, str]]) -> list[int]:
-    if sum(model.tokenizer.least_tokens(message["content"]) for message in messages) >= model.n_ctx:
-        # What the template leaves out does not count.
-        unmarked = shield_messages(messages, frozenset())
-        _refuse_long(model, ChatTemplate(model.chat_template).render(unmarked), "messages")
-    return model.chat_prompt_ids(shield_messages(messages, model.tokenizer.special_texts))
+def _reasons_first(model: TextModel, prompt_ids: list[int]) -> bool:
+    """Whether the prompt opens the model's reasoning, and a token of its own ends it."""
+    ends = model.tokenizer.encode(REASONED, add_special=False, parse_special=True)
+    return len(ends) == 1 and opens_reasoning(model, prompt_ids)
 
 
-def _refuse_long(model: LanguageModel, text: str, param: str) -> None:
-    """Refuse a text that is certainly too long before the time is spent to tokenize it."""
-    n_tokens = model.tokenizer.least_tokens(text)
-    if n_tokens >= model.n_ctx:
-        raise too_long(model, f"at least {n_tokens}", param)
+def _format(request: ApiRequest, model: TextModel, fields: SamplingFields) -> AnswerFormat:
+    """Return the form that answers must have; none where it cannot be followed and the server is lenient."""
+    try:
+        wanted = format_of(fields)
+        if wanted.constraint is not None:
+            model.check_constraint(wanted.constraint)
+    except BadInputError as error:
+        if not request.server.options.lenient_grammar:
+            raise
+        logger.warning("ignored: %s", error)
+        return ANY_TEXT
+    return wanted
+
+
+def prompt_texts(model: TextModel, prompt: Prompt) -> list[str]:
+    """Return the text of each prompt: as it was given, or what its tokens say."""
+    return [each if isinstance(each, str) else model.detokenize(each) for each in _split(prompt)]
 
 
 def _split(prompt: Prompt) -> list[str | list[int]]:
@@ -115,16 +164,16 @@ def _split(prompt: Prompt) -> list[str | list[int]]:
     return prompts
 
 
-def _tokenize_all(model: LanguageModel, prompts: list[str | list[int]]) -> dict[str, list[int]]:
+def _tokenize_all(model: TextModel, prompts: list[str | list[int]]) -> dict[str, list[int]]:
     params = ["prompt"] if len(prompts) == 1 else [f"prompt[{i}]" for i in range(len(prompts))]
     for param, prompt in zip(params, prompts, strict=True):
         if isinstance(prompt, str):
-            _refuse_long(model, prompt, param)
+            refuse_long(model, prompt, param)
     ids = [_prompt_ids(model, prompt) if isinstance(prompt, str) else prompt for prompt in prompts]
     return dict(zip(params, ids, strict=True))
 
 
-def _prompt_ids(model: LanguageModel, text: str) -> list[int]:
+def _prompt_ids(model: TextModel, text: str) -> list[int]:
     ids = model.tokenize(text, parse_special=True)
     bos_id = model.tokenizer.bos_id
     has_own_bos = bos_id is not None and ids[:2] == [bos_id, bos_id]

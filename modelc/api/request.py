@@ -10,9 +10,10 @@ from modelc.api.fields import decode_fields
 
 if TYPE_CHECKING:
     from modelc.api.state import ServerState
-    from modelc.runtime import LanguageModel
+    from modelc.runtime import LoadedModel, TextModel
 
 T = TypeVar("T")
+FALLBACK_HEADER = "x-modelc-fallback"
 
 
 class ApiRequest(Request[Any, Any, Any]):
@@ -24,15 +25,30 @@ class ApiRequest(Request[Any, Any, Any]):
         return cast("ServerState", self.app.state.server)
 
     @property
-    def model(self) -> LanguageModel:
-        """The loaded model; BusyError while it loads."""
+    def loaded(self) -> LoadedModel:
+        """The loaded model, of whatever kind; BusyError while it loads."""
         return self.server.model
+
+    @property
+    def model(self) -> TextModel:
+        """The loaded model, which can generate text.
+
+        Raises:
+            BusyError: It is still loading.
+            UnsupportedError: It is of a kind that cannot; the message says what it can do.
+        """
+        return self.loaded.as_text_model()
+
+    @property
+    def fallback_headers(self) -> dict[str, str]:
+        """What tells that the answer is not the model's own; nothing for a model that can be run."""
+        fallback = self.loaded.fallback
+        return {} if fallback is None else {FALLBACK_HEADER: fallback}
 
     async def decode(self, shape: type[T]) -> T:
         """Read the JSON body into `shape`, a struct.
 
         Raises:
             BadInputError: Not JSON, or a field of the wrong type or out of range (`param` names it).
-            UnsupportedError: A field asks for what this version does not do.
         """
         return decode_fields(await self.body(), shape)

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 
 from modelc.api.address import bind_listener, url_of
 from modelc.api.fields import check_defaults
+from modelc.api.shortened_file import end_with_message_on_bus_error
 from modelc.api.state import ServerState
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from modelc.api.options import ServeOptions
-    from modelc.runtime import LanguageModel
+    from modelc.runtime import LoadedModel
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+MAX_FILES = 1 << 16  # that are asked for: each connection is one
 
 
-def serve(load_model: Callable[[], LanguageModel], options: ServeOptions) -> int:
+def serve(load_model: Callable[[], LoadedModel], options: ServeOptions) -> int:
     """Serve a model over HTTP until SIGINT or SIGTERM; to be called in the main thread.
 
     The first signal ends the server when the requests in flight are answered, a second one ends the process at once.
@@ -40,6 +42,8 @@ def serve(load_model: Callable[[], LanguageModel], options: ServeOptions) -> int
         ModelcError: The address cannot be listened on, or `load_model` failed with it.
     """
     check_defaults(options.defaults)
+    end_with_message_on_bus_error()
+    _allow_many_connections()
     stop = threading.Event()
     failures: list[BaseException] = []
     server = ServerState(options)
@@ -66,8 +70,19 @@ def serve(load_model: Callable[[], LanguageModel], options: ServeOptions) -> int
         raise failures[0]
     if loader.is_alive():
         _exit_now(0)  # code that compiles cannot be stopped, and must not see the interpreter taken down under it
-    server.model.close()
+    server.close()
     return 0
+
+
+def _allow_many_connections() -> None:
+    """Raise the limit of open files, which is often 1,024, as far as the system lets us."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 @contextlib.contextmanager

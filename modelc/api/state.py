@@ -6,12 +6,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+from modelc.api.access_log import AccessLog
+from modelc.api.clients import Clients
 from modelc.api.metrics import Metrics
 from modelc.errors import BusyError
 
 if TYPE_CHECKING:
     from modelc.api.options import ServeOptions
-    from modelc.runtime import LanguageModel
+    from modelc.runtime import LoadedModel
 
 TOKENIZING_THREADS = 2  # of each kind
 LONG_BODY_BYTES = 1 << 16
@@ -25,21 +27,30 @@ class ServerState:
         model: The model, or None while it loads.
     """
 
-    def __init__(self, options: ServeOptions, model: LanguageModel | None = None) -> None:
+    def __init__(self, options: ServeOptions, model: LoadedModel | None = None) -> None:
         self.options = options
         self.loaded_model = model
         self.started_s = int(time.time())
         self._short_work = ThreadPoolExecutor(TOKENIZING_THREADS, thread_name_prefix="modelc-tokenize")
         self._long_work = ThreadPoolExecutor(TOKENIZING_THREADS, thread_name_prefix="modelc-tokenize-long")
+        self.adapter_work = ThreadPoolExecutor(1, thread_name_prefix="modelc-adapters")  # one at a time
+        self.clients = Clients(options.trusted_proxies)
+        self.access_log = None if options.access_log is None else AccessLog(options.access_log)
         self.metrics = Metrics(lambda: None if self.loaded_model is None else self.loaded_model.counters)
 
     def tokenizing(self, n_body_bytes: int) -> ThreadPoolExecutor:
         """The threads that tokenize for a body of this size: long ones wait for each other, short ones not for them."""
         return self._long_work if n_body_bytes > LONG_BODY_BYTES else self._short_work
 
+    def close(self) -> None:
+        """End what runs for the model, and write the rest of the access log."""
+        self.model.close()
+        if self.access_log is not None:
+            self.access_log.close()
+
     @property
-    def model(self) -> LanguageModel:
-        """The loaded model.
+    def model(self) -> LoadedModel:
+        """The loaded model, of whatever kind.
 
         Raises:
             BusyError: It is still loading.

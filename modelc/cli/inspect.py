@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from modelc.cli.options import JsonFlag, StoreOption, open_store
+from modelc.cli.options import JsonFlag, ModelOption, StoreOption, open_store
 from modelc.cli.text import GAP, bytes_text, count_text, printable, shortened, table, terminal_width
 from modelc.errors import BadInputError, NotFoundError, did_you_mean
 from modelc.resolve import find_model
 
 if TYPE_CHECKING:
+    from modelc.onnx import Description
     from modelc.summary import QuantSize, Summary
 
 EXAMPLES = """Examples:
@@ -28,14 +29,21 @@ SHOWN_CHARS = 160  # of a metadata line where standard output is not a terminal
 
 
 def inspect(
-    path: Annotated[str, Parameter(help="A model file or folder, or a name in the store.")],
+    path: Annotated[ModelOption, Parameter(help="A model file or folder, or a name in the store.")],
     /,
     *,
     tensors: Annotated[str | None, Parameter(help="Only tensors whose names match this pattern (* ? []).")] = None,
     quant_sizes: Annotated[
-        bool, Parameter(negative="", help="Instead: what the tensors would take as fp32, fp16, int8, int4 and q4_0.")
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Instead: what the tensors would take as fp32, fp16, int8, int4 and q4_0.",
+        ),
     ] = False,
-    readme: Annotated[bool, Parameter(negative="", help="Instead: a model card in Markdown.")] = False,
+    readme: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Instead: a model card in Markdown.")
+    ] = False,
     format: Annotated[
         str | None, Parameter(name=["--format", "-f"], help="The file's format, where nothing else tells it.")
     ] = None,
@@ -89,11 +97,24 @@ def _text(model: Summary) -> str:
         for tensor in model.tensors
     ]
     parts = [_pairs(head)]
+    if model.graph is not None:
+        parts.append(_graph_text(model.graph))
     if rows:
         parts.append(table(["TENSOR", "TYPE", "SHAPE", "SIZE"], rows, right="SIZE", width=terminal_width()))
-    if model.metadata:
-        parts.append("METADATA\n" + _pairs({key: _value_text(value) for key, value in model.metadata.items()}))
+    from modelc.formats.onnx_plan import KEY as PLAN  # late: formats take long to import
+
+    shown = {key: _value_text(value) for key, value in model.metadata.items() if key != PLAN}
+    if shown:
+        parts.append("METADATA\n" + _pairs(shown))
     return "\n\n".join(parts)
+
+
+def _graph_text(graph: Description) -> str:
+    values = [["in", each.name, str(each)] for each in graph.inputs]
+    values += [["out", each.name, str(each)] for each in graph.outputs]
+    operators = ", ".join(f"{name} {count}" for name, count in graph.operators.items())
+    found = {"operators": operators, "not supported": ", ".join(graph.unsupported) or "none"}
+    return table(["GRAPH", "NAME", "VALUE"], values, width=terminal_width()) + "\n" + _pairs(found)
 
 
 def _pairs(values: dict[str, str]) -> str:

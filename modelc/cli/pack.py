@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from modelc.cli.options import StoreOption, open_store
+from modelc.cli.options import QuietFlag, StoreOption, open_store
 from modelc.cli.progress import ProgressBar
 from modelc.cli.text import bytes_text, printable
 
@@ -56,12 +56,13 @@ def pack(
             show_default=False,
         ),
     ] = 0.0,
+    quiet: QuietFlag = False,
     store: StoreOption = None,
 ) -> None:
     """Pack a weights file into one .modelc file, ready to run."""
     from modelc import library
 
-    with ProgressBar() as bar:
+    with ProgressBar(quiet=quiet) as bar:
         packed = library.pack(
             path,
             output,
@@ -75,4 +76,5 @@ def pack(
             progress=bar,
             store=None if store is None else open_store(store),
         )
-    print(f"packed {printable(str(packed))} ({bytes_text(packed.stat().st_size)})")
+    name_text = printable(str(packed))
+    print(name_text if quiet else f"packed {name_text} ({bytes_text(packed.stat().st_size)})")

@@ -18,11 +18,23 @@ def count_text(count: int) -> str:
     return _scaled(count, ("", "K", "M", "B", "T", "Q"), "")
 
 
+def duration_text(seconds: float) -> str:
+    """Return a time as a clock shows it: `0:07`, `1:05`, `2:03:00`."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
 def printable(text: str) -> str:
     r"""Return `text` with control and unprintable characters written as escapes, e.g. `\x1b`."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def safe_text(text: str) -> str:
+    """Return `text` as `printable` does, with its line breaks and tabs left as they are."""
+    return "".join(c if c in "\n\t" else printable(c) for c in text)
 
 
 def shortened(text: str, width: int) -> str:
@@ -35,30 +47,43 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "", width: int | None = None) -> str:
-    """Lay out rows in columns; the first column gives way when `width` is too small.
+def table(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: str = "",
+    width: int | None = None,
+    gives_way: Sequence[str] = (),
+) -> str:
+    """Lay out rows in columns; where `width` is too small, columns are left out, then the first one is cut.
 
     Args:
         header: column titles.
         rows: one string per column; made printable here.
         right: the titles of columns aligned to the right, separated by spaces.
         width: characters per line, None for as many as needed.
+        gives_way: titles of columns that may be left out, in this order.
     """
     cells = [list(header), *([printable(cell) for cell in row] for row in rows)]
     sizes = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    shown = list(range(len(header)))
     if width is not None:
-        rest = sum(sizes[1:]) + len(GAP) * (len(sizes) - 1)
+        for title in gives_way:
+            if _line_width(sizes, shown) > width:
+                shown.remove(header.index(title))
+        rest = _line_width(sizes, shown) - sizes[0]
         sizes[0] = min(sizes[0], max(width - rest, len(header[0]), 8))
     to_right = [title in right.split() for title in header]
     lines = []
     for row in cells:
-        fitted = [shortened(cell, size) for cell, size in zip(row, sizes, strict=True)]
-        padded = [
-            cell.rjust(size) if flag else cell.ljust(size)
-            for cell, size, flag in zip(fitted, sizes, to_right, strict=True)
-        ]
+        fitted = [(shortened(row[i], sizes[i]), sizes[i], to_right[i]) for i in shown]
+        padded = [cell.rjust(size) if flag else cell.ljust(size) for cell, size, flag in fitted]
         lines.append(GAP.join(padded).rstrip())
-    return "\n".join(lines)
+    return "\n".join(lines if width is None else (shortened(line, width) for line in lines))
+
+
+def _line_width(sizes: Sequence[int], shown: Sequence[int]) -> int:
+    return sum(sizes[i] for i in shown) + len(GAP) * (len(shown) - 1)
 
 
 def _scaled(value: int, units: Sequence[str], gap: str) -> str:

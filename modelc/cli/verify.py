@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from modelc.cli.options import JsonFlag, StoreOption, open_store
+from modelc.cli.options import JsonFlag, ModelOption, QuietFlag, StoreOption, open_store
 from modelc.cli.progress import ProgressBar
 from modelc.cli.text import bytes_text, printable
 from modelc.errors import BadFileError
@@ -17,10 +17,11 @@ EXAMPLES = """Examples:
 
 
 def verify(
-    path: Annotated[str, Parameter(help="A .modelc file, or a name in the store.")],
+    path: Annotated[ModelOption, Parameter(help="A .modelc file, or a name in the store.")],
     /,
     *,
     json_: JsonFlag = False,
+    quiet: QuietFlag = False,
     store: StoreOption = None,
 ) -> int:
     """Check every byte of a .modelc file: header, bounds, checksums."""
@@ -28,7 +29,7 @@ def verify(
     from modelc.formats import modelc
 
     try:
-        with ProgressBar() as bar:
+        with ProgressBar(quiet=quiet) as bar:
             header = modelc.verify(found, bar)
     except BadFileError as error:
         if not json_:
@@ -37,7 +38,7 @@ def verify(
         return 1
     if json_:
         print(json.dumps({"path": str(found), "ok": True, "tensors": len(header.entries)}))
-    else:
+    elif not quiet:
         size = bytes_text(found.stat().st_size)
         print(f"{printable(str(found))}: {len(header.entries)} tensors, {size}, every byte as it was written")
     return 0

@@ -1,4 +1,4 @@
-"""Reads the initializers of an ONNX model as weights: inline, typed, external and in segments.
+"""Reads an ONNX model: its weights (inline, typed, external and in segments) and its graph.
 
 Source: `onnx.proto` of ONNX 1.23 (IR version 13) and its external data format.
 """
@@ -15,10 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from modelc.dtypes import DTYPES, DType
-from modelc.errors import BadFileError, NotFoundError, UnsupportedError
+from modelc.errors import BadFileError, ModelcError, NotFoundError, UnsupportedError
 from modelc.formats.checkpoint import model_of, read_sidecars
 from modelc.formats.contained import contained
 from modelc.formats.mapping import map_file
+from modelc.formats.onnx_graph import plan_of
+from modelc.formats.onnx_graph import text as _text
+from modelc.formats.onnx_plan import KEY, read_plan
 from modelc.formats.signature import HEAD_BYTES, looks_like
 from modelc.ir import JSON, MAX_DIMS, MAX_INT, Model, Tensor
 
@@ -51,14 +54,14 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 def read(path: str | PathLike[str]) -> Model:
-    """Reads the initializers of an ONNX file.
+    """Reads the weights and the graph of an ONNX file.
 
     Args:
         path: A `.onnx` file.
 
     Returns:
         The model; tensors with external data are read-only views of the mapped files. Metadata has the keys of
-        `metadata_props`, and `onnx.ir_version`, `onnx.opset` and what stands beside the file.
+        `metadata_props`, `onnx.execution_plan`, `onnx.ir_version`, `onnx.opset` and what stands beside the file.
 
     Raises:
         NotFoundError: The file, or one with external data, does not exist.
@@ -75,6 +78,26 @@ def read(path: str | PathLike[str]) -> Model:
         pieces.setdefault(_text(initializer.name), []).append(initializer)
     tensors = [_tensor(name, protos, path, files) for name, protos in pieces.items()]
     metadata: dict[str, JSON] = {_text(prop.key): _text(prop.value) for prop in proto.metadata_props}
+    names = set(pieces)
+
+    def keep(name: str, constant: TensorProto) -> str | None:
+        if constant.data_type not in _TYPES:
+            return None
+        unique, number = name, 1
+        while unique in names:
+            number += 1
+            unique = f"{name} {number}"
+        names.add(unique)
+        tensors.append(_tensor(unique, [constant], path, files))
+        return unique
+
+    plan = plan_of(proto, path, keep)
+    try:
+        read_plan(plan)
+    except ModelcError as error:
+        error.path = str(path)
+        raise
+    metadata[KEY] = plan
     metadata["onnx.ir_version"] = proto.ir_version
     metadata["onnx.opset"] = {_text(entry.domain): entry.version for entry in proto.opset_import}
     return model_of(path, "onnx", {**metadata, **read_sidecars(path.parent)}, tensors)
@@ -193,11 +216,6 @@ def _external(name: str, proto: TensorProto, n_bytes: int, path: Path, files: di
         expected, got = f"a file of at least {begin + length} bytes", f"{data.nbytes} bytes"
         raise _wrong(f"external data runs past the end of {location}", path, name, expected, got)
     return data[begin : begin + length]
-
-
-def _text(text: str | bytes) -> str:
-    """Protocol Buffers give strings that are no UTF-8 as bytes; here they are kept as surrogate escapes."""
-    return text if isinstance(text, str) else text.decode("utf-8", "surrogateescape")
 
 
 def _wrong(what: str, path: Path, name: str, expected: object, got: object) -> BadFileError:

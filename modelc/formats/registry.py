@@ -108,13 +108,17 @@ def _is_safetensors(data: mmap) -> bool:
         return False
 
 
+def _is_modelc(data: mmap) -> bool:
+    return data[: len(MODELC_MAGIC)] == MODELC_MAGIC or modelc.is_compiled(data)
+
+
 def _starts_with(magic: bytes) -> Callable[[mmap], bool]:
     return lambda data: data[: len(magic)] == magic
 
 
 FORMATS: dict[str, Format] = {
     "gguf": Format("GGUF", (".gguf",), _starts_with(GGUF_MAGIC), gguf.read),
-    "modelc": Format(".modelc", (".modelc",), _starts_with(MODELC_MAGIC), modelc.read),
+    "modelc": Format(".modelc", (".modelc",), _is_modelc, modelc.read),
     "pytorch": Format("PyTorch", (".pt", ".pth", ".bin"), _starts_with(ZIP_MAGIC), pytorch.read),
     "safetensors": Format("Safetensors", (".safetensors",), _is_safetensors, safetensors.read),
     "onnx": Format("ONNX", (".onnx",), lambda data: False, onnx_weights.read),

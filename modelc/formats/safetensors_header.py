@@ -23,6 +23,9 @@ LENGTH_BYTES = 8
 MAX_HEADER_BYTES = 100_000_000  # as the format has it
 MAX_TENSORS = 1 << 18
 METADATA_KEY = "__metadata__"
+JSON_KEYS = (
+    "modelc.json_keys"  # a JSON list: the keys of the metadata that modelc wrote as JSON, strings being all it may
+)
 
 _HINT = "the file is damaged or not complete: download it again"
 
@@ -79,6 +82,7 @@ def read_header(data: memoryview, path: Path) -> tuple[dict[str, JSON], list[Ent
     if type(metadata) is not dict or not all(type(value) is str for value in metadata.values()):
         got = short_repr(metadata)
         raise BadFileError("__metadata__ is wrong", path=path, expected="an object of strings", got=got, hint=_HINT)
+    metadata = _with_json(metadata, path)
     if len(fields) > MAX_TENSORS:
         raise BadFileError("too many tensors", path=path, expected=f"at most {MAX_TENSORS}", got=len(fields))
     start = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "little")
@@ -86,6 +90,21 @@ def read_header(data: memoryview, path: Path) -> tuple[dict[str, JSON], list[Ent
     entries.sort(key=lambda entry: (entry.begin, entry.end))
     _check_places(entries, start, len(data), path)
     return metadata, entries
+
+
+def _with_json(metadata: dict[str, JSON], path: Path) -> dict[str, JSON]:
+    """The metadata with the values that were written as JSON."""
+    listed = metadata.pop(JSON_KEYS, None)
+    if not isinstance(listed, str):
+        return metadata
+    keys = json_text.parse(listed.encode("utf-8", "surrogatepass"), path, JSON_KEYS)
+    if type(keys) is not list or not all(type(key) is str and key in metadata for key in keys):
+        raise BadFileError("the metadata are wrong", path=path, expected=f"a list of keys as {JSON_KEYS}", hint=_HINT)
+    for key in dict.fromkeys(keys):
+        metadata[key] = json_text.parse(
+            str(metadata[key]).encode("utf-8", "surrogatepass"), path, f"the metadata key {key}"
+        )
+    return metadata
 
 
 def _parse(data: memoryview, path: Path) -> dict[str, Any]:

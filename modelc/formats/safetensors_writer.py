@@ -19,6 +19,7 @@ from modelc.errors import BadFileError, BadInputError, UnsupportedError
 from modelc.formats.atomic import atomic_write
 from modelc.formats.mapped_pages import release_pages
 from modelc.formats.progress import Progress
+from modelc.formats.safetensors_header import JSON_KEYS
 from modelc.ir import Model, Tensor, verify
 from modelc.layout import LANES, dequantize, float_rows, plain_bytes, quantize
 
@@ -30,7 +31,7 @@ CHUNK_BYTES = 16 << 20  # of float32 values at a time
 def write(model: Model, path: str | PathLike[str], floats: DType, progress: Progress | None = None) -> None:
     """Writes `model` to a Safetensors file under its own names; `path` never stands for half of it.
 
-    Metadata go to `__metadata__`: strings as they are, everything else as JSON.
+    Metadata go to `__metadata__`: strings as they are, everything else as JSON, which the reader makes values of again.
 
     Args:
         model: Tensors in either layout.
@@ -76,8 +77,10 @@ def write(model: Model, path: str | PathLike[str], floats: DType, progress: Prog
 
 def _metadata(model: Model) -> dict[str, str]:
     named = {"general.name": model.name, "general.architecture": model.architecture, **model.metadata}
+    named.pop(JSON_KEYS, None)
     texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in named.items()}
-    return {"format": "pt", **texts}
+    as_json = [key for key, value in named.items() if not isinstance(value, str)]
+    return {"format": "pt", **texts, **({JSON_KEYS: json.dumps(as_json)} if as_json else {})}
 
 
 def _content(tensor: Tensor, floats: DType) -> Iterator[npt.NDArray[np.uint8]]:

@@ -21,6 +21,7 @@ import numpy as np
 from modelc.kernels.elementary import ROUND, ROUND_BITS
 from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, RECORD_BYTES
 from modelc.kernels.jit import inlined, kernel
+from modelc.kernels.lanes import maximum_i32
 from modelc.kernels.pointers import f32_ptr, i32_ptr, u8_ptr
 from modelc.kernels.simd import (
     bits_of,
@@ -30,7 +31,6 @@ from modelc.kernels.simd import (
     lane,
     load_f32,
     low_halves,
-    maximum,
     odd_quarters,
     splat_f32,
     splat_first_half,
@@ -58,11 +58,11 @@ def panel_row(q, row, nb, record):
 
 @inlined
 def largest_of_two(x, y):
-    """The largest lane of x in lanes 0 to 7, of y in lanes 8 to 15."""
-    both = maximum(low_halves(x, y), high_halves(x, y))
-    both = maximum(both, swap_fours_of(both, both))
-    both = maximum(both, swap_twos_of(both, both))
-    return maximum(both, swap_pairs_of(both, both))
+    """The largest int32 of x in lanes 0 to 7, of y in lanes 8 to 15."""
+    both = maximum_i32(low_halves(x, y), high_halves(x, y))
+    both = maximum_i32(both, swap_fours_of(both, both))
+    both = maximum_i32(both, swap_twos_of(both, both))
+    return maximum_i32(both, swap_pairs_of(both, both))
 
 
 @inlined
@@ -124,9 +124,12 @@ def make_quantize_blocks(activation: str) -> Any:
             x1 = load_f32(x, source + b * 32 + 16)
             x2 = load_f32(x, source + second * 32)
             x3 = load_f32(x, source + second * 32 + 16)
-            largest = largest_of_two(
-                maximum(from_bits(bits_of(x0) & magnitude), from_bits(bits_of(x1) & magnitude)),
-                maximum(from_bits(bits_of(x2) & magnitude), from_bits(bits_of(x3) & magnitude)),
+            # Bits of floats that are not negative compare as the floats do, and those of NaN are above all: it is kept.
+            largest = from_bits(
+                largest_of_two(
+                    maximum_i32(bits_of(x0) & magnitude, bits_of(x1) & magnitude),
+                    maximum_i32(bits_of(x2) & magnitude, bits_of(x3) & magnitude),
+                )
             )
             d = largest / splat_f32(f32(q_max))
             inverse = zero_below(largest, splat_f32(f32(1e-45)), splat_f32(f32(q_max)) / largest)

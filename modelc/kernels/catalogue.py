@@ -10,10 +10,23 @@ from typing import Any
 
 # Where an opcode's factory is, and its first arguments; the parts of the name behind the opcode follow them.
 FACTORIES: dict[str, tuple[str, ...]] = {
+    "array_conv": ("array_conv:make_array_conv",),
+    "array_copy": ("array_copy:make_array_copy",),
+    "array_gemm": ("array_gemm:make_array_gemm",),
+    "array_gemm_f64": ("array_gemm:make_array_gemm_f64",),
+    "array_lstm_cell": ("array_recurrent:make_array_lstm_cell",),
+    "array_map": ("array_maps:make_array_map",),
+    "array_norm": ("array_rows:make_array_norm",),
+    "array_pair": ("array_maps:make_array_pair",),
+    "array_panels": ("array_gemm:make_array_panels",),
+    "array_reduce": ("array_reduce:make_array_reduce",),
+    "array_softmax": ("array_rows:make_array_softmax",),
+    "array_steps": ("array_steps:make_array_steps",),
     "attention": ("attention:make_attention",),
     "attention_scores": ("attention:make_attention_scores",),
     "bias": ("bias:make_bias",),
     "embed": ("embed:make_embed",),
+    "full_attention": ("full_attention:make_full_attention",),
     "geglu": ("gated:make_gate", "gelu_tanh"),
     "geglu_quantize": ("gated:make_gate_quantize", "gelu_tanh"),
     "head_norm": ("norm:make_head_norm",),
@@ -21,6 +34,7 @@ FACTORIES: dict[str, tuple[str, ...]] = {
     "layer_norm": ("norm:make_norm", "layer"),
     "layer_norm_quantize": ("norm:make_norm", "layer"),
     "matmul": ("matmul:make_matmul",),
+    "matmul_add": ("matmul:make_matmul_add",),
     "quantize": ("activations:make_quantize",),
     "rms_norm": ("norm:make_norm", "rms"),
     "rms_norm_quantize": ("norm:make_norm", "rms"),
@@ -39,7 +53,10 @@ BLOCK_FACTORIES: dict[str, tuple[str, ...]] = {
 FUNCTIONS: dict[str, tuple[str, int]] = {
     "execute": ("executor:execute", 6),
     "worker": ("executor:worker", 5),
+    "log_softmax": ("log_softmax:log_softmax", 1),
+    "repeats": ("repeats:repeats", 1),
     "sample": ("sample:sample", 1),
+    "select": ("select:select", 1),
     "spin": ("executor:spin", 2),
 }
 

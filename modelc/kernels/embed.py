@@ -18,30 +18,32 @@ i32 = np.int32
 
 
 def make_embed(dtype: str, index: str = "token") -> Any:
-    """Opcode: x[t] = W[token[t]] * scale, f32; with index `position`: x[t] += W[position[t]] * scale.
+    """Opcode: x[t] = W[token[t]] * scale, f32; with index `position`: x[t] += W[position[t]] * scale, `first`: W[0].
 
     I: 2 weight byte offset, 3 columns, 4 x, 5 row stride of x, 6 scale (bits). A value is (code - zero) * s - min, in
         that order.
     """
-    added = {"token": False, "position": True}[index]
-    return _make_float_embed(dtype, added) if dtype in FLOAT_FORMATS else _make_block_embed(dtype, added)
+    return _make_float_embed(dtype, index) if dtype in FLOAT_FORMATS else _make_block_embed(dtype, index)
 
 
-def _make_float_embed(dtype: str, added: bool) -> Any:
+def _make_float_embed(dtype: str, index: str) -> Any:
     load, size = FLOAT_FORMATS[dtype]
+    added, numbers = index != "token", POSITIONS if index == "position" else TOKENS
+    every = index != "first"
 
     @kernel
     def embed(I, E, tid, nth):
         w = u8_ptr(E[WEIGHTS])
         x = f32_ptr(E[FLOATS])
-        rows = i64_ptr(E[POSITIONS] if added else E[TOKENS])
+        rows = i64_ptr(E[numbers])
         column = f32_ptr(E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4)
         cols = I[3]
         scale = f32_of_bits(I[6])
         start, stop = split_rows(E, E[N_ROWS], tid, nth)
         for t in range(start, stop):
-            lane = rows[t] % 16
-            p = I[2] + rows[t] // 16 * cols * size
+            row = rows[t] if every else 0
+            lane = row % 16
+            p = I[2] + row // 16 * cols * size
             out = I[4] + (t + private_row(E, tid)) * I[5]
             for k in range(cols):
                 store_f32(column, 0, load(w, p + k * size))
@@ -51,8 +53,10 @@ def _make_float_embed(dtype: str, added: bool) -> Any:
     return embed
 
 
-def _make_block_embed(dtype: str, added: bool) -> Any:
+def _make_block_embed(dtype: str, index: str) -> Any:
     form = BLOCK_FORMATS[dtype]
+    added, numbers = index != "token", POSITIONS if index == "position" else TOKENS
+    every = index != "first"
     word, scales, blocks = form.word, form.scales, form.blocks
     header, block_bytes, record_bytes = form.header_bytes, form.block_bytes, form.record_bytes
     zero, has_min, halves = form.zero, form.has_min, form.halves
@@ -61,7 +65,7 @@ def _make_block_embed(dtype: str, added: bool) -> Any:
     def embed(I, E, tid, nth):
         w = u8_ptr(E[WEIGHTS])
         x = f32_ptr(E[FLOATS])
-        rows = i64_ptr(E[POSITIONS] if added else E[TOKENS])
+        rows = i64_ptr(E[numbers])
         scratch = E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4
         codes = u8_ptr(scratch)  # (8 words, 16 lanes, 4)
         factors = f32_ptr(scratch + 512)  # (4, 16 lanes)
@@ -70,8 +74,9 @@ def _make_block_embed(dtype: str, added: bool) -> Any:
         scale = f32_of_bits(I[6])
         start, stop = split_rows(E, E[N_ROWS], tid, nth)
         for t in range(start, stop):
-            lane = rows[t] % 16
-            group = I[2] + rows[t] // 16 * (nb // blocks) * record_bytes
+            row = rows[t] if every else 0
+            lane = row % 16
+            group = I[2] + row // 16 * (nb // blocks) * record_bytes
             out = I[4] + (t + private_row(E, tid)) * I[5]
             for b in range(nb):
                 record = group + b // blocks * record_bytes

@@ -31,6 +31,9 @@ PAGE_BYTES = 21
 SCRATCH_FLOATS = 22  # per thread
 SPINS = 23  # barrier polls before a thread yields its core
 PROFILE = 24  # address of int64 (instructions,) cycle counts, or 0
+STEP_TABLE = 25  # address of the table that `array_steps` walks,
+STEP_COUNT = 26  # its instructions,
+STEP_ENVIRONMENT = 27  # and the address of this environment
 N_ENV = 32
 
 PAGE = 64  # positions in a page
@@ -65,9 +68,10 @@ SHIFT_HEADS = 4  # kv heads of the layer
 SHIFT_ANCHOR = 5  # positions that stay where they are
 SHIFT_DROPPED = 6  # positions dropped behind them
 SHIFT_COMPUTED = 7  # positions that had keys and values
-SHIFT_FREQUENCIES = 8  # address, float64 (head_dim / 2,)
+SHIFT_FREQUENCIES = 8  # address, float64 (rotated columns / 2,)
 SHIFT_FACTORS = 9  # address of 3 * head_dim floats and 64 bytes to work in
-N_SHIFT = 10
+SHIFT_ROTATED = 10  # columns of a key that are rotated, the first of its head
+N_SHIFT = 11
 
 # --- the sampler's parameter block (int64 words; floats are float64 in the same words), see sample.py
 LOGITS = 0  # address, f32 (n,)
@@ -85,10 +89,39 @@ N_BIAS = 11
 TOP_K = 12
 SEED = 13
 POSITION = 14
+MASK = 15  # address, int32 words of one bit for each token that may be drawn; 0: all may
 TEMPERATURE = 16
 TOP_P = 17
 MIN_P = 18
 REPETITION = 19
 PRESENCE = 20
 FREQUENCY = 21
-N_PARAMETERS = 24
+TYPICAL_P = 23  # this and what follows: see select.py
+TOP_N_SIGMA = 24
+XTC_PROBABILITY = 25
+XTC_THRESHOLD = 26
+MIROSTAT = 27  # 0, 1 or 2
+MIROSTAT_MU = 28  # read and written
+MIROSTAT_TAU = 29
+MIROSTAT_ETA = 30
+SCORES = 31  # address, f32 (n rounded up to 64,) to work in
+N_PARAMETERS = 32
+
+# --- the parameter block of repeats (int64 words), see repeats.py
+REPEATS_TOKENS = 0  # address, int64 (n,)
+REPEATS_N = 1
+REPEATS_LIMIT = 2  # longest repetition that counts
+REPEATS_ALLOWED = 3  # shortest that is told
+REPEATS_LENGTHS = 4  # address, int64 (n,), written
+REPEATS_FOUND = 5  # address, int64 (n,), written
+N_REPEATS = 6
+
+# --- the parameter block of log_softmax (int64 words; RANKED_HIGHEST and RANKED_SUM are float64), see log_softmax.py
+RANKED_LOGITS = 0  # address, f32 (n,)
+RANKED_N = 1
+RANKED_TAIL = 2  # address of 16 floats to work in
+RANKED_TOKENS = 3  # address, int64 (top,): the most likely tokens, the best first
+RANKED_TOP = 4
+RANKED_HIGHEST = 5  # written: the highest logit
+RANKED_SUM = 6  # written: the sum of e^(logit - highest)
+N_RANKED = 7

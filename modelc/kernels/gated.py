@@ -10,7 +10,7 @@ from modelc.kernels.env import FLOATS, N_ROWS, QUANTS, RECORD_BYTES, SCRATCH, SC
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr
 from modelc.kernels.simd import load_f32, store_f32
-from modelc.kernels.split import split_groups, split_rows
+from modelc.kernels.split import split_groups
 
 
 def make_gate_row(activation: str) -> Any:
@@ -26,7 +26,7 @@ def make_gate_row(activation: str) -> Any:
 
 
 def make_gate(activation: str) -> Any:
-    """Opcode: out = activation(gate) * up.
+    """Opcode: out = activation(gate) * up. Threads share the columns, as in the matmul before: each has them near.
 
     I: 2 gate, 3 up, 4 row stride of both, 5 groups of 16 columns, 6 out, 7 its row stride.
     """
@@ -35,19 +35,15 @@ def make_gate(activation: str) -> Any:
     @kernel
     def gate(I, E, tid, nth):
         f = f32_ptr(E[FLOATS])
-        start, stop = split_rows(E, E[N_ROWS], tid, nth)
-        first, last = (0, I[5]) if E[N_ROWS] > 1 else split_groups(I[5], tid, nth)
-        for t in range(start, stop):
+        first, last = split_groups(I[5], tid, nth)
+        for t in range(E[N_ROWS]):
             gate_row(f, I[2] + t * I[4], I[3] + t * I[4], f, I[6] + t * I[7], first, last)
 
     return gate
 
 
 def make_gate_quantize(activation: str, form: str) -> Any:
-    """Opcode: gate and `quantize` row by row, while the row is in the nearest cache. I[6] is a byte in QUANTS.
-
-    Threads share the columns of a one-row batch, and its one row of records.
-    """
+    """Opcode: gate and `quantize` row by row, while the row is in the nearest cache. I[6] is a byte in QUANTS."""
     record = RECORD_BYTES[form]
     gate_row = make_gate_row(activation)
     quantize_blocks = make_quantize_blocks(form)
@@ -56,9 +52,8 @@ def make_gate_quantize(activation: str, form: str) -> Any:
     def gate_quantize(I, E, tid, nth):
         f = f32_ptr(E[FLOATS])
         h = f32_ptr(E[SCRATCH] + tid * E[SCRATCH_FLOATS] * 4)
-        start, stop = split_rows(E, E[N_ROWS], tid, nth)
-        first, last = (0, I[5]) if E[N_ROWS] > 1 else split_groups(I[5], tid, nth)
-        for t in range(start, stop):
+        first, last = split_groups(I[5], tid, nth)
+        for t in range(E[N_ROWS]):
             gate_row(f, I[2] + t * I[4], I[3] + t * I[4], h, 0, first, last)
             target = panel_row(I[6], t, I[5] // 2, record)
             quantize_blocks(h, 0, first // 2, last // 2, E[QUANTS], target)

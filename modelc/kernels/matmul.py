@@ -39,6 +39,11 @@ def make_matmul(dtype: str, activation: str = "f32") -> Any:
     return _make_float_matmul(dtype) if dtype in FLOAT_FORMATS else _make_block_matmul(dtype, activation)
 
 
+def make_matmul_add(dtype: str) -> Any:
+    """Opcode: as `make_matmul` for float weights, but the product is added, as a whole, to what the output holds."""
+    return _make_float_matmul(dtype, adds=True)
+
+
 def _make_block_matmul(dtype: str, activation: str) -> Any:
     form = BLOCK_FORMATS[dtype]
     blocks, record_bytes = form.blocks, form.record_bytes
@@ -90,12 +95,12 @@ def _make_block_matmul(dtype: str, activation: str) -> Any:
     return matmul
 
 
-def _make_float_matmul(dtype: str) -> Any:
+def _make_float_matmul(dtype: str, adds: bool = False) -> Any:
     column_bytes = FLOAT_FORMATS[dtype][1]
-    tile8x2 = make_float_tile(dtype, 8, 2)
-    tile8 = make_float_tile(dtype, 8, 1)
-    tile1x4 = make_float_tile(dtype, 1, 4)
-    tile1 = make_float_tile(dtype, 1, 1)
+    tile8x2 = make_float_tile(dtype, 8, 2, adds)
+    tile8 = make_float_tile(dtype, 8, 1, adds)
+    tile1x2 = make_float_tile(dtype, 1, 2, adds)  # 4 groups read more streams at once: 0.93 of the speed from L3
+    tile1 = make_float_tile(dtype, 1, 1, adds)
 
     @kernel
     def matmul(I, E, tid, nth):
@@ -130,12 +135,12 @@ def _make_float_matmul(dtype: str) -> Any:
                     elif left > 2:
                         tile8(w, p, group, cols, p + soon, stride, 64, f, xt, ldx, f, o, ld, left)
                         g += 1
-                    elif g + 4 <= last:
+                    elif g + 2 <= last:
                         ahead = p + AHEAD
                         for u in range(left):
                             x, to = xt + u * ldx, o + u * ld
-                            tile1x4(w, p, group, cols, ahead, column_bytes, group, f, x, ldx, f, to, ld, 1)
-                        g += 4
+                            tile1x2(w, p, group, cols, ahead, column_bytes, group, f, x, ldx, f, to, ld, 1)
+                        g += 2
                     else:
                         ahead = p + AHEAD
                         for u in range(left):

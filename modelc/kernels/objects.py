@@ -4,7 +4,7 @@ Numba's own cache never hits for functions whose closures hold other functions, 
 files; here the key is a hash of the function's module and of all that it imports from this package, of the CPU's
 features and of the versions of Numba and llvmlite. Files are written to a temporary name and renamed, so several
 processes may compile at once; without a writable folder everything is compiled in memory. Numba is imported only to
-compile: a start with a full cache needs LLVM's loader alone.
+compile: a start with a full cache needs LLVM's loader alone, and nothing of it is imported before.
 """
 
 from __future__ import annotations
@@ -21,16 +21,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import llvmlite.binding as llvm
-
 from modelc.kernels.catalogue import compile_object, recipe
+from modelc.kernels.source import Progress
 from modelc.settings import cache_folder
 
 SYMBOL_BYTES = 1024  # the file begins with the function's name, padded with zeros; the object file follows
 
 IMPORT = re.compile(rb"^ *from modelc\.kernels\.(\w+) import", re.MULTILINE)
-
-Progress = Callable[[int, int, str], None]
 
 
 class ObjectCache:
@@ -84,10 +81,13 @@ class ObjectCache:
         return self._link(symbol, body[SYMBOL_BYTES:])
 
     def _compile(self, name: str) -> int:
-        symbol, code = compile_object(name)
+        symbol, code = self._object(name)
         body = symbol.encode().ljust(SYMBOL_BYTES, b"\0") + code
         self._save(name, hashlib.blake2b(body, digest_size=32).digest() + body)
         return self._link(symbol, code)
+
+    def _object(self, name: str) -> tuple[str, bytes]:
+        return compile_object(name)
 
     def _save(self, name: str, data: bytes) -> None:
         try:
@@ -106,6 +106,8 @@ class ObjectCache:
                 logging.getLogger("modelc").warning("compiled kernels cannot be kept for the next start: %s", error)
 
     def _link(self, symbol: str, code: bytes) -> int:
+        import llvmlite.binding as llvm
+
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target_machine())
         engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         engine.finalize_object()
@@ -113,7 +115,9 @@ class ObjectCache:
         return int(engine.get_function_address(symbol))
 
 
-def _target_machine() -> llvm.TargetMachine:
+def _target_machine() -> Any:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm.Target.from_default_triple().create_target_machine()
@@ -126,6 +130,8 @@ def default_folder() -> Path:
 
 def cache_key() -> str:
     """Hash of what all machine code depends on beside its source."""
+    import llvmlite.binding as llvm
+
     cpu = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
     features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
     return _hash(repr((metadata.version("numba"), metadata.version("llvmlite"), cpu, features)).encode())

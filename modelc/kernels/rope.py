@@ -31,9 +31,9 @@ f32 = np.float32
 def make_rope_angles(style: str) -> Any:
     """Opcode: for each row the factors C and S of its position, so that rotated = x * C + partner * S.
 
-    `pairs` rotates columns (2i, 2i + 1), `halves` columns (i, i + head_dim / 2).
-    I: 2 float64 frequencies in CONSTANTS (index in doubles), 3 out (rows, 2, head_dim) f32, 4 head_dim, 5 factor on C
-        and S (bits).
+    `pairs` rotates columns (2i, 2i + 1), `halves` columns (i, i + columns / 2).
+    I: 2 float64 frequencies in CONSTANTS (index in doubles), 3 out (rows, 2, columns) f32, 4 columns rotated, 5 factor
+        on C and S (bits).
     Source: RoFormer (arXiv 2104.09864).
     """
     pairs = style == "pairs"
@@ -43,25 +43,28 @@ def make_rope_angles(style: str) -> Any:
         frequencies = f64_ptr(E[CONSTANTS])
         f = f32_ptr(E[FLOATS])
         positions = i64_ptr(E[POSITIONS])
-        head_dim = I[4]
-        half = head_dim // 2
+        columns = I[4]
+        half = columns // 2
         factor = np.float64(f32_of_bits(I[5]))
         start, stop = split_rows(E, E[N_ROWS], tid, nth)
         for t in range(start, stop):
-            out = I[3] + (t + private_row(E, tid)) * 2 * head_dim
+            out = I[3] + (t + private_row(E, tid)) * 2 * columns
             for i in range(half):
                 s, c = sincos(np.float64(positions[t]) * frequencies[I[2] + i])
                 first, second = (2 * i, 2 * i + 1) if pairs else (i, i + half)
                 f[out + first] = f32(c * factor)
                 f[out + second] = f32(c * factor)
-                f[out + head_dim + first] = f32(-s * factor)
-                f[out + head_dim + second] = f32(s * factor)
+                f[out + columns + first] = f32(-s * factor)
+                f[out + columns + second] = f32(s * factor)
 
     return rope_angles
 
 
-def make_rope(style: str, head_dim: int) -> Any:
-    """Opcode: rotate heads in place. I: 2 x, 3 row stride, 4 heads, 5 angles as `rope_angles` wrote them."""
+def make_rope(style: str, rotated: int) -> Any:
+    """Opcode: rotate the first `rotated` columns of heads in place.
+
+    I: 2 x, 3 row stride, 4 heads, 5 angles of `rotated` columns as `rope_angles` wrote them, 6 columns of a head.
+    """
     pairs = style == "pairs"
 
     @kernel
@@ -71,17 +74,17 @@ def make_rope(style: str, head_dim: int) -> Any:
         start, stop = split_rows(E, E[N_ROWS], tid, nth)
         first, last = (0, I[4]) if E[N_ROWS] > 1 else split(I[4], tid, nth)
         for t in range(start, stop):
-            angles = I[5] + (t + private_row(E, tid)) * 2 * head_dim
+            angles = I[5] + (t + private_row(E, tid)) * 2 * rotated
             for h in range(first, last):
-                x = I[2] + t * I[3] + h * head_dim
+                x = I[2] + t * I[3] + h * I[6]
                 if not pairs:
-                    for i in range(0, head_dim, 16):
+                    for i in range(0, rotated, 16):
                         store_f32(copy, i, load_f32(f, x + i))
-                        store_f32(copy, head_dim + i, load_f32(f, x + i))
-                for i in range(0, head_dim, 16):
+                        store_f32(copy, rotated + i, load_f32(f, x + i))
+                for i in range(0, rotated, 16):
                     value = load_f32(f, x + i)
-                    partner = swap_pairs_of(value, value) if pairs else load_f32(copy, i + head_dim // 2)
-                    rotated = fma(value, load_f32(f, angles + i), partner * load_f32(f, angles + head_dim + i))
-                    store_f32(f, x + i, rotated)
+                    partner = swap_pairs_of(value, value) if pairs else load_f32(copy, i + rotated // 2)
+                    turned = fma(value, load_f32(f, angles + i), partner * load_f32(f, angles + rotated + i))
+                    store_f32(f, x + i, turned)
 
     return rope

@@ -17,6 +17,7 @@ from modelc.kernels.env import (
     COUNTS,
     FREQUENCY,
     LOGITS,
+    MASK,
     MIN_P,
     N_ANSWER,
     N_BIAS,
@@ -32,9 +33,11 @@ from modelc.kernels.env import (
     TOP_P,
     WORK,
 )
+from modelc.kernels.heap import make_heap, take_first
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr, f64_ptr, i32_ptr, i64_ptr
 from modelc.kernels.simd import load_f32, max_lanes, maximum, splat_f32, splat_zero, store_f32, sum_lanes
+from modelc.kernels.token_mask import apply_mask
 
 f32 = np.float32
 u64 = np.uint64
@@ -72,41 +75,6 @@ def penalize(P, D, w):
 
 
 @kernel
-def precedes(w, a, b):
-    """Whether token a comes before token b: more probable, or equally and a smaller number."""
-    return w[a] > w[b] or (w[a] == w[b] and a < b)
-
-
-@kernel
-def sift(w, heap, root, n):
-    """Restore the heap order (first in order at the root) below `root`."""
-    while True:
-        child = 2 * root + 1
-        if child >= n:
-            return
-        if child + 1 < n and precedes(w, heap[child + 1], heap[child]):
-            child += 1
-        if not precedes(w, heap[child], heap[root]):
-            return
-        heap[root], heap[child] = heap[child], heap[root]
-        root = child
-
-
-@kernel
-def make_heap(w, heap, n):
-    """Put n tokens into heap order."""
-    for root in range(n // 2 - 1, -1, -1):
-        sift(w, heap, root, n)
-
-
-@kernel
-def take_first(w, heap, n):
-    """Move the root of a heap of n to its end, and restore the order of the others."""
-    heap[0], heap[n - 1] = heap[n - 1], heap[0]
-    sift(w, heap, 0, n - 1)
-
-
-@kernel
 def collect(w, n, threshold, candidates):
     """Tokens whose probability is at least `threshold` of the most likely one's; returns their count and sum.
 
@@ -127,12 +95,24 @@ def collect(w, n, threshold, candidates):
 
 
 @kernel
-def sample(parameters):
-    """The next token, as the parameter block says; ties go to the smaller token; -1 when the largest is not finite."""
-    P = i64_ptr(parameters)
-    D = f64_ptr(parameters)
+def first_of(w, highest):
+    """The first token with the value `highest`, which there is."""
+    start = 0
+    while True:
+        largest = maximum(load_f32(w, start), load_f32(w, start + 16))
+        largest = maximum(largest, maximum(load_f32(w, start + 32), load_f32(w, start + 48)))
+        if max_lanes(largest) == highest:
+            break
+        start += STRETCH
+    while w[start] != highest:
+        start += 1
+    return np.int64(start)
+
+
+@kernel
+def prepare(P, D, w):
+    """Copy the logits to `w`, penalize and mask them, pad them with -inf to a multiple of 64; returns the largest."""
     logits = f32_ptr(P[LOGITS])
-    w = f32_ptr(P[WORK])
     n = P[N_VOCAB]
     padded = (n + STRETCH - 1) // STRETCH * STRETCH
     for i in range(0, n // 16 * 16, 16):
@@ -140,18 +120,30 @@ def sample(parameters):
     for i in range(n // 16 * 16, n):
         w[i] = logits[i]
     penalize(P, D, w)
+    if P[MASK] != 0:
+        apply_mask(P[MASK], w, n)
     for i in range(n, padded):
         w[i] = f32(-np.inf)
     largest = load_f32(w, 0)
     for i in range(16, padded, 16):
         largest = maximum(largest, load_f32(w, i))
-    highest = max_lanes(largest)
+    return max_lanes(largest)
+
+
+@kernel
+def sample(parameters):
+    """The next token, as the parameter block says; ties go to the smaller token; -1 when the largest is not finite."""
+    P = i64_ptr(parameters)
+    D = f64_ptr(parameters)
+    w = f32_ptr(P[WORK])
+    n = P[N_VOCAB]
+    padded = (n + STRETCH - 1) // STRETCH * STRETCH
+    highest = prepare(P, D, w)
     if not (highest > f32(-np.inf) and highest < f32(np.inf)):
         return np.int64(-1)
     if D[TEMPERATURE] <= 0.0:
-        for i in range(n):
-            if w[i] == highest:
-                return np.int64(i)
+        return first_of(w, highest)
+    draw = uniform(P[SEED], P[POSITION])
     inverse = splat_f32(f32(1.0 / D[TEMPERATURE]))
     lanes = splat_zero()
     for i in range(0, padded, 16):
@@ -161,7 +153,6 @@ def sample(parameters):
     total = np.float64(sum_lanes(lanes))
     candidates = i32_ptr(P[CANDIDATES])
     min_p = f32(D[MIN_P])
-    draw = uniform(P[SEED], P[POSITION])
     top_k = P[TOP_K] if P[TOP_K] < n else 0
     top_p = D[TOP_P] if D[TOP_P] < 1.0 else 0.0
     if top_k <= 0 and top_p <= 0.0:

@@ -29,9 +29,10 @@ CHUNKS = PAGE // CHUNK
 
 
 def make_scores(head_dim: int, kv: str, rows: int, chunks: int, step: int) -> Any:
-    """scores(q, at, ld, head, ahead, n, scale, s, o, lds, cold): `rows` queries with the first n keys of a page.
+    """scores(q, at, ld, head, ahead, low, n, scale, s, o, lds, cold): `rows` queries with keys low .. n of a page.
 
-    Queries are q[at + u * ld]; writes s[o + u * lds + position in page] in whole steps of 16 * chunks positions.
+    Queries are q[at + u * ld]; writes s[o + u * lds + position in page] in whole steps of 16 * chunks positions. Both
+    ends may lie outside the page.
     `head` is the address of the head's part of the page, `ahead` of the one that is read next: its keys are fetched
     meanwhile. `mixed`: query u reads codes at positions in the page below cold + u * step, and float32 from there on.
     """
@@ -43,11 +44,11 @@ def make_scores(head_dim: int, kv: str, rows: int, chunks: int, step: int) -> An
     spread = (rows - 1) * step
 
     @kernel
-    def scores(q, at, ld, head, ahead, n, scale, s, o, lds, cold):
+    def scores(q, at, ld, head, ahead, low, n, scale, s, o, lds, cold):
         if cold + spread > 0:
-            of_codes(q, at, ld, head, ahead, min(n, cold + spread), scale, s, o, lds, cold)
+            of_codes(q, at, ld, head, ahead, low, min(n, cold + spread), scale, s, o, lds, cold)
         if cold < n:
-            of_floats(q, at, ld, head, ahead, n, scale, s, o, lds, cold)
+            of_floats(q, at, ld, head, ahead, low, n, scale, s, o, lds, cold)
 
     return scores
 
@@ -66,12 +67,12 @@ def _make_scores(head_dim: int, form: Form, rows: int, chunks: int, step: int | 
     step = step or 0
 
     @kernel
-    def scores(q, at, ld, head, ahead, n, scale, s, o, lds, cold):
+    def scores(q, at, ld, head, ahead, low, n, scale, s, o, lds, cold):
         k = u8_ptr(head + keys_at)
         next_keys = u8_ptr(ahead + keys_at)
         scales = f32_ptr(head + scales_at)
         acc = tile_f32(sums)
-        start = max(cold, 0) // (CHUNK * chunks) * chunks if partial else 0
+        start = max(low, cold if partial else 0, 0) // (CHUNK * chunks) * chunks
         for c in range(start, min(CHUNKS, (n + CHUNK - 1) // CHUNK), chunks):
             for i in range(sums):
                 acc[i] = splat_zero()

@@ -19,6 +19,7 @@ from modelc.kernels.env import (
     SHIFT_NEW_PAGES,
     SHIFT_OLD_PAGES,
     SHIFT_PAGE_BYTES,
+    SHIFT_ROTATED,
 )
 from modelc.kernels.jit import kernel
 from modelc.kernels.kv_pages import head_bytes
@@ -48,7 +49,7 @@ def make_shift(style: str, head_dim: int, kv: str) -> Any:
         f = f32_ptr(P[SHIFT_FACTORS])  # cos, sin, the key, the rotated key, then 64 bytes
         key, rotated = head_dim, 2 * head_dim
         work = P[SHIFT_FACTORS] + 12 * head_dim
-        n = head_dim // 2
+        n = P[SHIFT_ROTATED] // 2
         for i in range(n):
             s, c = sincos(-np.float64(P[SHIFT_DROPPED]) * frequencies[i])
             f[i] = f32(c)
@@ -60,6 +61,8 @@ def make_shift(style: str, head_dim: int, kv: str) -> Any:
                 old = base + old_pages[source // PAGE] * P[SHIFT_PAGE_BYTES]
                 new = base + new_pages[target // PAGE] * P[SHIFT_PAGE_BYTES]
                 load_key(old, source % PAGE, f, key, work)
+                for i in range(2 * n, head_dim):
+                    f[rotated + i] = f[key + i]
                 for i in range(n):
                     a, b = (2 * i, 2 * i + 1) if pairs else (i, i + n)
                     f[rotated + a] = f[key + a] * f[i] - f[key + b] * f[n + i]

@@ -25,6 +25,7 @@ from modelc.kernels.jit import inlined, kernel
 from modelc.kernels.simd import (
     fma,
     from_bits,
+    load_f32,
     prefetch,
     splat_at,
     splat_bytes4,
@@ -168,12 +169,13 @@ def make_block_tile(dtype: str, activation: str, n_tokens: int, n_groups: int) -
     return tile
 
 
-def make_float_tile(dtype: str, n_tokens: int, n_groups: int) -> Any:
+def make_float_tile(dtype: str, n_tokens: int, n_groups: int, adds: bool = False) -> Any:
     """A tile of `n_tokens` tokens and `n_groups` row groups for a float weight type, activations in float32.
 
     Returns tile(w, p, group, cols, soon, stride, spacing, x, q, ldx, y, o, ld, valid): weights of group g at byte
     p + g * group, activations x[q + u * ldx + column], outputs y[o + u * ld + 16 * g + lane] for tokens u < valid. With
     each column a line is prefetched for each group, from w[soon + g * spacing]; `soon` moves on by `stride` bytes.
+    `adds`: the outputs are added to what is there.
     """
     load, size = FLOAT_FORMATS[dtype]
     n_sums = n_tokens * n_groups
@@ -201,6 +203,10 @@ def make_float_tile(dtype: str, n_tokens: int, n_groups: int) -> Any:
         for g in range(n_groups):
             for u in range(n_tokens):
                 if u < valid:
-                    store_f32(y, o + u * ld + 16 * g, total[g * n_tokens + u])
+                    at = o + u * ld + 16 * g
+                    product = total[g * n_tokens + u]
+                    if adds:
+                        product = load_f32(y, at) + product
+                    store_f32(y, at, product)
 
     return tile

@@ -18,7 +18,7 @@ from modelc.kernels.simd import fma, load_f32, prefetch, splat_at, splat_zero, s
 
 
 def make_scale_weights(head_dim: int, kv: str) -> Any:
-    """scale_weights(p, at, n, table, page_bytes, base, cold): p[at ...], n weights, times the scales of their values.
+    """scale_weights(p, at, low, n, table, page_bytes, base, cold): weights p[at + low .. n] times their values' scales.
 
     Only weights of values that are read as codes change: all of `int8`, those of positions below `cold` of `mixed`.
     """
@@ -27,13 +27,13 @@ def make_scale_weights(head_dim: int, kv: str) -> Any:
     coded, mixed = form.dtype == "int8", kv == "mixed"
 
     @kernel
-    def scale_weights(p, at, n, table, page_bytes, base, cold):
+    def scale_weights(p, at, low, n, table, page_bytes, base, cold):
         if not coded:
             return
         stop = min(n, cold) if mixed else n
-        for first in range(0, stop, PAGE):
+        for first in range(low // PAGE * PAGE, stop, PAGE):
             scales = f32_ptr(base + table[first // PAGE] * page_bytes + scales_at)
-            for i in range(0, min(PAGE, stop - first), CHUNK):
+            for i in range(max(low - first, 0) // CHUNK * CHUNK, min(PAGE, stop - first), CHUNK):
                 weights = load_f32(p, at + first + i)
                 scaled = weights * load_f32(scales, i)
                 if mixed:
@@ -44,11 +44,12 @@ def make_scale_weights(head_dim: int, kv: str) -> Any:
 
 
 def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int, step: int) -> Any:
-    """weighted_sum(p, at, lds, table, page_bytes, base, j, n, cold, y, o, ld, inverse, valid).
+    """weighted_sum(p, at, lds, table, page_bytes, base, j, begin, n, cold, y, o, ld, inverse, valid, following).
 
     Values weighted by rows of p, whose weights have their scales: 16 * vectors columns from column 16 * j on of the
-    rows u < valid, over n positions. `table` are the sequence's page numbers, `base` the address of the head's part of
-    page 0. `mixed`: row u reads codes at positions below cold + u * step, and float32 from there on.
+    rows u < valid, over positions begin .. n. `table` are the sequence's page numbers, `base` the address of the head's
+    part of page 0. `mixed`: row u reads codes at positions below cold + u * step, and float32 from there on. While the
+    last page is read, what is at the address `following` is fetched, if it is not 0.
     """
     codes, *others = forms(head_dim, kv)
     mixed = len(others) > 0
@@ -63,16 +64,18 @@ def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int, step: int
     boundaries_differ = spread > 0
 
     @kernel
-    def weighted_sum(p, at, lds, table, page_bytes, base, j, n, cold, y, o, ld, inverse, valid):
+    def weighted_sum(p, at, lds, table, page_bytes, base, j, begin, n, cold, y, o, ld, inverse, valid, following):
         acc = tile_f32(sums)
         for i in range(sums):
             acc[i] = splat_zero()
-        low = min(max(cold, 0), n) if mixed else n  # below it, all rows read codes
+        low = min(max(cold, begin), n) if mixed else n  # below it, all rows read codes
         column = base + values_at + j * vector_bytes
-        for first in range(0, low, PAGE):
+        for first in range(begin // PAGE * PAGE, low, PAGE):
             values = u8_ptr(column + table[first // PAGE] * page_bytes)
             ahead = u8_ptr(column + table[min(first + distance, low - 1) // PAGE] * page_bytes)
-            for i in range(min(PAGE, low - first)):
+            if following != 0 and first + PAGE >= low:
+                ahead = u8_ptr(following + j * vector_bytes)
+            for i in range(max(begin - first, 0), min(PAGE, low - first)):
                 for line in range(lines):
                     prefetch(ahead, i * row_bytes + line * 64)
                 for v in range(vectors):
@@ -80,7 +83,7 @@ def make_weighted_sum(head_dim: int, kv: str, rows: int, vectors: int, step: int
                     for u in range(rows):
                         acc[u * vectors + v] = fma(value, splat_at(p, at + u * lds + first + i), acc[u * vectors + v])
         if mixed:
-            high = min(max(cold + spread, 0), n)  # from it on, all rows read floats
+            high = min(max(cold + spread, begin), n)  # from it on, all rows read floats
             if boundaries_differ:
                 for i in range(low, high):
                     page = base + table[i // PAGE] * page_bytes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.words import Words
 
 CODEBOOK = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)

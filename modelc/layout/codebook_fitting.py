@@ -11,7 +11,7 @@ from numba.core import types
 
 from modelc.layout.codebook import CODEBOOK
 from modelc.layout.fitting import try_each
-from modelc.layout.parallel import inlined, instruction
+from modelc.layout.loop_compiler import inlined, instruction
 from modelc.layout.rounding import Number
 from modelc.layout.vectors import Floats, constants, load
 from modelc.layout.words import F32, I32, I64, Buffer

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from modelc.dtypes import DType
 from modelc.errors import BadInputError
+from modelc.layout import plain_floats
 from modelc.layout.table import LANES, RECORD_BYTES, lanes_nbytes
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -61,6 +62,9 @@ def to_lanes(dtype: DType, plain: Bytes, rows: int, cols: int, out: Bytes | None
     elif not out.flags.writeable:
         raise BadInputError("cannot write to this array", param="out", got="a read-only array")
     _check("out", out, nbytes)
+    if dtype.name in plain_floats.ELEMENT_BYTES and plain_floats.lacks_compiler():
+        out[:] = plain_floats.to_lanes(dtype.name, plain, rows, cols)
+        return out
     from modelc.layout.loops import to_lanes_loop
 
     loop = to_lanes_loop(dtype.name)
@@ -93,6 +97,8 @@ def from_lanes(dtype: DType, stored: Bytes, rows: int, cols: int) -> Bytes:
         BadInputError: The type has no kernel layout, or `stored` has another size or form.
     """
     _check("stored", stored, lanes_nbytes(dtype, rows, cols))
+    if dtype.name in plain_floats.ELEMENT_BYTES and plain_floats.lacks_compiler():
+        return plain_floats.from_lanes(dtype.name, stored, rows, cols)
     from modelc.layout.loops import from_lanes_loop
 
     n_groups, n_blocks = -(-rows // LANES), cols // dtype.block_cols
@@ -120,6 +126,8 @@ def dequantize(dtype: DType, plain: Bytes, shape: tuple[int, ...]) -> npt.NDArra
         expected = ", ".join(RECORD_BYTES)
         raise BadInputError("cannot dequantize this type", param="dtype", got=dtype.name, expected=expected)
     _check("plain", plain, dtype.nbytes(shape))
+    if dtype.name in plain_floats.ELEMENT_BYTES and plain_floats.lacks_compiler():
+        return plain_floats.dequantize(dtype.name, plain).reshape(shape)
     from modelc.layout.loops import dequantize_loop
 
     values = np.empty(shape, np.float32)

@@ -7,7 +7,7 @@ lanes, record of 1 column (32 bytes)
 from __future__ import annotations
 
 from modelc.layout.floats import float_bits_of_half
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.words import Buffer, load_u16, store_u16, store_u32
 
 

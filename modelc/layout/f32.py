@@ -6,7 +6,7 @@ lanes, record of 1 column (64 bytes)
 
 from __future__ import annotations
 
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.words import Buffer, load_u32, store_u32
 
 

@@ -6,6 +6,7 @@ sums of squares. Of equal candidates the first wins.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from modelc.layout.parallel import inlined, instruction
+from modelc.layout.loop_compiler import inlined, instruction
 from modelc.layout.rounding import Number, inverse_of
 from modelc.layout.vectors import Floats, constants, load, splat
 from modelc.layout.words import F32, I32, I64, Buffer, Words, byte_pointer
@@ -129,6 +130,36 @@ def try_each(
 
 
 @instruction
+def refine_scale(typing_context: Any, values: Any, at: Any, count: Any, scale: Any, least: Any, most: Any) -> Any:
+    """The scale with the least squares of errors for the codes that `scale` gives `count` floats, whole sixteens.
+
+    Sums: lane i takes values i, i + 16, …; then lane i and i + 8, 4, 2, 1.
+
+    Returns:
+        The scale, float32; `scale` itself where all codes are 0.
+    """
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        values, at, count, scale = args[:4]
+        bounds = [builder.sitofp(bound, F32) for bound in args[4:]]
+        nothing, one = ir.Constant(F32, 0.0), ir.Constant(F32, 1.0)
+        inverse = builder.select(builder.fcmp_ordered("!=", scale, nothing), builder.fdiv(one, scale), nothing)
+        products, squares = _Sum(builder), _Sum(builder)
+        with cgutils.for_range(builder, builder.udiv(count, ir.Constant(I64, CANDIDATES))) as loop:
+            place = builder.add(at, builder.mul(loop.index, ir.Constant(I64, 4 * CANDIDATES)))
+            floats = load(builder, values, place, CANDIDATES)
+            codes = (floats * inverse).rounded().at_least(bounds[0]).at_most(bounds[1])
+            products.add(codes * floats)
+            squares.add(codes * codes)
+        product, square = (_sum_lanes(total.value()) for total in (products, squares))
+        usable = builder.fcmp_ordered(">", square, nothing)
+        return builder.select(usable, builder.fdiv(product, square), scale)
+
+    floats = (types.float32, types.int64, types.int64)
+    return types.float32(values, types.int64, types.int64, *floats), codegen
+
+
+@instruction
 def fit_line(
     typing_context: Any,
     values: Any,
@@ -196,6 +227,12 @@ class _Sum:
         return Floats(self._builder, self._builder.load(self._place))
 
 
+def _sum_lanes(lanes: Floats) -> ir.Value:
+    while lanes.value.type.count > 1:
+        lanes = lanes.half(False) + lanes.half(True)
+    return lanes.lane(0)
+
+
 def _offset_value(builder: ir.IRBuilder, values: ir.Value, at: ir.Value, index: ir.Value, offset: ir.Value) -> Floats:
     """Float `index` behind byte `at`, less `offset`, in all lanes."""
     place = builder.add(at, builder.mul(builder.sext(index, I64), ir.Constant(I64, 4)))
@@ -204,15 +241,16 @@ def _offset_value(builder: ir.IRBuilder, values: ir.Value, at: ir.Value, index: 
 
 
 def _best(builder: ir.IRBuilder, gains: Floats) -> tuple[ir.Value, ir.Value]:
-    """Index, as float32, and value of the first largest lane."""
-    index: ir.Value = ir.Constant(F32, 0.0)
-    best = gains.lane(0)
-    for k in range(1, CANDIDATES):
-        lane = gains.lane(k)
-        better = builder.fcmp_ordered(">", lane, best)
-        best = builder.select(better, lane, best)
-        index = builder.select(better, ir.Constant(F32, float(k)), index)
-    return index, best
+    """Index, as float32, and value of the first largest lane; NaN counts as the least."""
+    gains = gains.where(builder.fcmp_ordered("ord", gains.value, gains.value), -math.inf)
+    largest = gains
+    while largest.value.type.count > 1:
+        largest = largest.half(False).at_least(largest.half(True))
+    best = largest.lane(0)
+    is_best = builder.fcmp_ordered("==", gains.value, splat(builder, best, CANDIDATES).value)
+    lanes = builder.bitcast(is_best, ir.IntType(CANDIDATES))  # the first lane is the lowest bit
+    first = builder.cttz(lanes, ir.Constant(ir.IntType(1), 1))
+    return builder.uitofp(first, F32), best
 
 
 @inlined
@@ -222,7 +260,7 @@ def fit_signed(values: Buffer, at: int, count: int, furthest: Number, least: int
     Args:
         values: The floats.
         at: Byte at which they begin.
-        count: How many.
+        count: How many, 16 or 32.
         furthest: The one with the largest absolute value; it gets a code near `least`.
         least: The least code, negative.
         most: The largest code.
@@ -230,15 +268,12 @@ def fit_signed(values: Buffer, at: int, count: int, furthest: Number, least: int
     Returns:
         The scale, which is negative when `furthest` is positive.
     """
-    # From one code more than the furthest value needs to two codes less, in fifths of a code; then finer.
+    # From one code more than the furthest value needs to two codes less, in fifths of a code.
     exact = furthest / np.float32(least)
     step = exact * np.float32(0.2) / np.float32(least)
     first = exact - step * np.float32(5)
     index, _ = try_scales(values, at, count, np.float32(0), first, step, least, most)
-    best, step = first + index * step, step * np.float32(0.125)
-    first = best - step * np.float32(8)
-    index, _ = try_scales(values, at, count, np.float32(0), first, step, least, most)
-    scale: Number = first + index * step
+    scale: Number = refine_scale(values, at, count, first + index * step, least, most)
     return scale
 
 

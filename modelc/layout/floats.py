@@ -8,7 +8,7 @@ import numpy as np
 from llvmlite import ir
 from numba.core import types
 
-from modelc.layout.parallel import inlined, instruction
+from modelc.layout.loop_compiler import inlined, instruction
 from modelc.layout.words import F32, I32, I64, byte_pointer
 
 SUBNORMAL_UNIT = np.float32(2.0**-24)  # of float16

@@ -12,7 +12,7 @@ from modelc.layout.codebook import look_up
 from modelc.layout.codebook_fitting import codebook_codes, fit_codebook
 from modelc.layout.fitting import extremes_of_32
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.planes import load_halves, store_halves
 from modelc.layout.q4_0 import from_lane, to_lane  # the same places; only the codes mean something else
 from modelc.layout.rounding import furthest, half_of_float, inverse_of

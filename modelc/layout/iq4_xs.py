@@ -21,7 +21,7 @@ from modelc.layout.codebook import look_up
 from modelc.layout.codebook_fitting import codebook_codes, fit_codebook, try_codebook
 from modelc.layout.fitting import extremes_of_32
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.planes import NIB_BYTES, load_halves, load_nib, store_halves, store_nib
 from modelc.layout.rounding import furthest, half_of_float, inverse_of, load_float, nearest_code, store_float
 from modelc.layout.words import Buffer, load_u8, load_u16, load_u32, store_u8, store_u16, store_u32

@@ -16,75 +16,94 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from modelc.layout.loop_cache import Step
 from modelc.layout.parallel import parallel_loop
 from modelc.layout.table import LANES
-from modelc.layout.words import Buffer
+
+if TYPE_CHECKING:
+    from modelc.layout.words import Buffer
 
 
 @functools.cache
 def to_lanes_loop(dtype_name: str) -> Callable[..., None]:
     """`loop(blocks, block_bytes, lanes, record_bytes, n_blocks, n_groups)` for the type; n_blocks is of one row."""
-    to_lane = _block_functions(dtype_name).to_lane
 
-    def step(
-        blocks: Buffer, block_bytes: int, lanes: Buffer, record_bytes: int, n_blocks: int, start: int, stop: int
-    ) -> None:
-        for group in range(start, stop):
-            for column in range(n_blocks):
-                record = (group * n_blocks + column) * record_bytes
-                for lane in range(LANES):
-                    block = ((group * LANES + lane) * n_blocks + column) * block_bytes
-                    to_lane(blocks, block, lanes, record, lane)
+    def make_step() -> Step:
+        to_lane = _block_functions(dtype_name).to_lane
 
-    return parallel_loop(f"{dtype_name}.to_lanes", step)
+        def step(
+            blocks: Buffer, block_bytes: int, lanes: Buffer, record_bytes: int, n_blocks: int, start: int, stop: int
+        ) -> None:
+            for group in range(start, stop):
+                for column in range(n_blocks):
+                    record = (group * n_blocks + column) * record_bytes
+                    for lane in range(LANES):
+                        block = ((group * LANES + lane) * n_blocks + column) * block_bytes
+                        to_lane(blocks, block, lanes, record, lane)
+
+        return step
+
+    return parallel_loop(f"{dtype_name}.to_lanes", make_step)
 
 
 @functools.cache
 def from_lanes_loop(dtype_name: str) -> Callable[..., None]:
     """`loop(lanes, record_bytes, blocks, block_bytes, n_blocks, n_groups)`, the inverse of `to_lanes_loop`."""
-    from_lane = _block_functions(dtype_name).from_lane
 
-    def step(
-        lanes: Buffer, record_bytes: int, blocks: Buffer, block_bytes: int, n_blocks: int, start: int, stop: int
-    ) -> None:
-        for group in range(start, stop):
-            for column in range(n_blocks):
-                record = (group * n_blocks + column) * record_bytes
-                for lane in range(LANES):
-                    block = ((group * LANES + lane) * n_blocks + column) * block_bytes
-                    from_lane(lanes, record, lane, blocks, block)
+    def make_step() -> Step:
+        from_lane = _block_functions(dtype_name).from_lane
 
-    return parallel_loop(f"{dtype_name}.from_lanes", step)
+        def step(
+            lanes: Buffer, record_bytes: int, blocks: Buffer, block_bytes: int, n_blocks: int, start: int, stop: int
+        ) -> None:
+            for group in range(start, stop):
+                for column in range(n_blocks):
+                    record = (group * n_blocks + column) * record_bytes
+                    for lane in range(LANES):
+                        block = ((group * LANES + lane) * n_blocks + column) * block_bytes
+                        from_lane(lanes, record, lane, blocks, block)
+
+        return step
+
+    return parallel_loop(f"{dtype_name}.from_lanes", make_step)
 
 
 @functools.cache
 def dequantize_loop(dtype_name: str) -> Callable[..., None]:
     """`loop(blocks, block_bytes, values, values_bytes, 1, n_blocks)` for the type; n_blocks is of the whole tensor."""
-    dequantize = _block_functions(dtype_name).dequantize
 
-    def step(
-        blocks: Buffer, block_bytes: int, values: Buffer, values_bytes: int, n_blocks: int, start: int, stop: int
-    ) -> None:
-        for index in range(start * n_blocks, stop * n_blocks):
-            dequantize(blocks, index * block_bytes, values, index * values_bytes)
+    def make_step() -> Step:
+        dequantize = _block_functions(dtype_name).dequantize
 
-    return parallel_loop(f"{dtype_name}.dequantize", step)
+        def step(
+            blocks: Buffer, block_bytes: int, values: Buffer, values_bytes: int, n_blocks: int, start: int, stop: int
+        ) -> None:
+            for index in range(start * n_blocks, stop * n_blocks):
+                dequantize(blocks, index * block_bytes, values, index * values_bytes)
+
+        return step
+
+    return parallel_loop(f"{dtype_name}.dequantize", make_step)
 
 
 @functools.cache
 def quantize_loop(dtype_name: str) -> Callable[..., None]:
     """`loop(values, values_bytes, blocks, block_bytes, 1, n_blocks)`; n_blocks is of the whole tensor."""
-    quantize = _block_functions(dtype_name).quantize
 
-    def step(
-        values: Buffer, values_bytes: int, blocks: Buffer, block_bytes: int, n_blocks: int, start: int, stop: int
-    ) -> None:
-        for index in range(start * n_blocks, stop * n_blocks):
-            quantize(values, index * values_bytes, blocks, index * block_bytes)
+    def make_step() -> Step:
+        quantize = _block_functions(dtype_name).quantize
 
-    return parallel_loop(f"{dtype_name}.quantize", step)
+        def step(
+            values: Buffer, values_bytes: int, blocks: Buffer, block_bytes: int, n_blocks: int, start: int, stop: int
+        ) -> None:
+            for index in range(start * n_blocks, stop * n_blocks):
+                quantize(values, index * values_bytes, blocks, index * block_bytes)
+
+        return step
+
+    return parallel_loop(f"{dtype_name}.quantize", make_step)
 
 
 def _block_functions(dtype_name: str) -> Any:

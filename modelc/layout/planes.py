@@ -10,7 +10,7 @@ In lanes, 16 rows by 32 columns are one or two planes. A plane is made of 64-byt
 
 from __future__ import annotations
 
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.words import Buffer, Words, load_u32, or_u32, store_u32
 
 # One code in each byte.

@@ -17,7 +17,7 @@ import numpy as np
 
 from modelc.layout.fitting import codes_of_16, extremes_of_16, fit_above, try_scales
 from modelc.layout.floats import float_of_half, store_floats
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.planes import PAIRS, TWO_BYTES, clear, load_fields, load_two, or_fields, store_two
 from modelc.layout.rounding import half_of_float, inverse_of
 from modelc.layout.words import Buffer, load_u8, load_u16, store_u8, store_u16

@@ -13,7 +13,7 @@ import numpy as np
 
 from modelc.layout.fitting import codes_of_32, extremes_of_32, fit_above
 from modelc.layout.floats import float_of_half, store_floats
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.planes import load_halves, load_nib, store_halves, store_nib
 from modelc.layout.rounding import MAX_FLOAT16, half_of_float, inverse_of
 from modelc.layout.words import Buffer, load_u16, store_u16

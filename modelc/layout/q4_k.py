@@ -16,7 +16,7 @@ import numpy as np
 
 from modelc.layout.fitting import codes_of_32
 from modelc.layout.floats import float_of_half, store_floats
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.planes import NIB_BYTES, NIBBLES, clear, load_fields, load_nib, or_fields, store_nib
 from modelc.layout.rounding import inverse_of
 from modelc.layout.six_bit import fit_scales, load_minimum, load_scale, scales_from_lane, scales_to_lane

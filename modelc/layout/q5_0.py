@@ -13,7 +13,7 @@ import numpy as np
 
 from modelc.layout.fitting import codes_of_32, extremes_of_32, fit_signed
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.planes import (
     BITS,
     NIBBLES,

@@ -13,7 +13,7 @@ import numpy as np
 
 from modelc.layout.fitting import codes_of_32, extremes_of_32, fit_signed
 from modelc.layout.floats import NOTHING, float_of_half, store_floats
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.planes import BYTES, load_fields
 from modelc.layout.rounding import furthest, half_of_float, inverse_of
 from modelc.layout.words import Buffer, load_u16, load_u32, store_u16, store_u32

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from modelc.layout.floats import bits_of_float, float_of_bits
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.words import Buffer, load_u32, store_u32
 
 Number: TypeAlias = np.float32

@@ -11,7 +11,7 @@ import numpy as np
 
 from modelc.layout.fitting import extremes_of_32, fit_above, try_scales
 from modelc.layout.floats import float_of_half
-from modelc.layout.parallel import inlined
+from modelc.layout.loop_compiler import inlined
 from modelc.layout.rounding import half_of_float, inverse_of, load_float, nearest_code, store_float
 from modelc.layout.words import Buffer, load_u8, or_u8, store_u8, store_u16, store_u32
 

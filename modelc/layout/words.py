@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 from llvmlite import ir
 from numba.core import types
 
-from modelc.layout.parallel import inlined, instruction
+from modelc.layout.loop_compiler import inlined, instruction
 
 Buffer: TypeAlias = types.CPointer  # to bytes; the type of BUFFER in `parallel`
 Words: TypeAlias = tuple[int, int, int, int, int, int, int, int]  # of four columns each, the first in the lowest byte

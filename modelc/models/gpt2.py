@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from modelc.errors import UnsupportedError
-from modelc.ir import Model
+from modelc.ir import JSON, Model
+from modelc.models.hugging_face import HuggingFace
 from modelc.models.hyperparameters import Hyperparameters
-from modelc.models.weights import Names, Shapes, Weights, rows_of
+from modelc.models.weights import Shapes, Weights, rows_of
 from modelc.program import Buffer, Builder, Program
 from modelc.program.program import View
 
@@ -30,8 +31,6 @@ class Config:
     vocab_size: int
     norm_eps: float
     activation: str
-    hugging_face: bool  # its tensor names, and matrices stored (inputs, outputs)
-    prefix: str  # of its tensor names
 
     @property
     def head_dim(self) -> int:
@@ -47,19 +46,16 @@ class Config:
             dim=keys.integer("embedding_length"),
             n_heads=keys.integer("attention.head_count", high=1 << 16),
             ffn_dim=keys.integer("feed_forward_length"),
-            n_ctx=rows_of(model, "position_embd.weight", "a matrix"),
-            vocab_size=rows_of(model, "token_embd.weight", "a matrix"),
+            n_ctx=rows_of(model, "position_embd.weight"),
+            vocab_size=rows_of(model, "token_embd.weight"),
             norm_eps=keys.number("attention.layer_norm_epsilon"),
             activation="gelu_tanh",
-            hugging_face=False,
-            prefix="",
         ).checked()
 
     @classmethod
     def from_hf(cls, model: Model) -> Config:
         """From `config.json`."""
         keys = Hyperparameters(model.metadata).section("config")
-        prefix = "transformer." if "transformer.wte.weight" in model.tensors else ""
         dim = keys.integer("n_embd")
         activation = keys.text("activation_function", "gelu_new")
         if activation not in ACTIVATIONS:
@@ -72,13 +68,42 @@ class Config:
             dim=dim,
             n_heads=keys.integer("n_head", high=1 << 16),
             ffn_dim=keys.integer("n_inner", 4 * dim),
-            n_ctx=rows_of(model, prefix + "wpe.weight", "a matrix"),
-            vocab_size=rows_of(model, prefix + "wte.weight", "a matrix"),
+            n_ctx=rows_of(model, "position_embd.weight", HUGGING_FACE),
+            vocab_size=rows_of(model, "token_embd.weight", HUGGING_FACE),
             norm_eps=keys.number("layer_norm_epsilon", 1e-5),
             activation=ACTIVATIONS[activation],
-            hugging_face=True,
-            prefix=prefix,
         ).checked()
+
+    def gguf_keys(self) -> dict[str, JSON]:
+        """The keys that `from_gguf` reads, without its prefix.
+
+        Raises:
+            UnsupportedError: GGUF's gpt2 has no other activation than GELU by tanh.
+        """
+        if self.activation != "gelu_tanh":
+            raise UnsupportedError("GGUF has no key for this activation", got=self.activation, expected="gelu_tanh")
+        return {
+            "block_count": self.n_layers,
+            "embedding_length": self.dim,
+            "attention.head_count": self.n_heads,
+            "feed_forward_length": self.ffn_dim,
+            "context_length": self.n_ctx,
+            "vocab_size": self.vocab_size,
+            "attention.layer_norm_epsilon": self.norm_eps,
+        }
+
+    def hf_keys(self) -> dict[str, JSON]:
+        """The keys that `from_hf` reads."""
+        return {
+            "n_layer": self.n_layers,
+            "n_embd": self.dim,
+            "n_head": self.n_heads,
+            "n_inner": self.ffn_dim,
+            "n_positions": self.n_ctx,
+            "vocab_size": self.vocab_size,
+            "layer_norm_epsilon": self.norm_eps,
+            "activation_function": next(name for name, kind in ACTIVATIONS.items() if kind == self.activation),
+        }
 
     def checked(self) -> Config:
         """Raise for what is not supported or cannot be."""
@@ -116,40 +141,22 @@ def optional_tensors(c: Config) -> Shapes:
     return {"output.weight": (c.vocab_size, c.dim)}
 
 
-HF_NAMES = {
-    "token_embd": "wte",
-    "position_embd": "wpe",
-    "output_norm": "ln_f",
-    "attn_norm": "ln_1",
-    "attn_qkv": "attn.c_attn",
-    "attn_output": "attn.c_proj",
-    "ffn_norm": "ln_2",
-    "ffn_up": "mlp.c_fc",
-    "ffn_down": "mlp.c_proj",
-}
-TRANSPOSED = ("attn_qkv", "attn_output", "ffn_up", "ffn_down")  # in Hugging Face's checkpoints
-
-
-def names(c: Config) -> Names:
-    """What the source calls a tensor."""
-    if not c.hugging_face:
-        return lambda name: name
-
-    def hugging_face(name: str) -> str:
-        stem, _, kind = name.rpartition(".")
-        if stem == "output":
-            return f"lm_head.{kind}"
-        if stem.startswith("blk."):
-            _, layer, part = stem.split(".", 2)
-            return f"{c.prefix}h.{layer}.{HF_NAMES[part]}.{kind}"
-        return f"{c.prefix}{HF_NAMES[stem]}.{kind}"
-
-    return hugging_face
-
-
-def transposed(c: Config, name: str) -> bool:
-    """Whether the source keeps a matrix as (inputs, outputs)."""
-    return c.hugging_face and name.endswith(".weight") and name.split(".")[-2] in TRANSPOSED
+HUGGING_FACE = HuggingFace(
+    "transformer.",
+    {
+        "token_embd": "transformer.wte",
+        "position_embd": "transformer.wpe",
+        "output_norm": "transformer.ln_f",
+        "output": "lm_head",
+        "attn_norm": "transformer.h.{}.ln_1",
+        "attn_qkv": "transformer.h.{}.attn.c_attn",
+        "attn_output": "transformer.h.{}.attn.c_proj",
+        "ffn_norm": "transformer.h.{}.ln_2",
+        "ffn_up": "transformer.h.{}.mlp.c_fc",
+        "ffn_down": "transformer.h.{}.mlp.c_proj",
+    },
+    transposed=frozenset({"attn_qkv", "attn_output", "ffn_up", "ffn_down"}),
+)
 
 
 def lower(c: Config, w: Weights, b: Builder) -> Program:
@@ -182,4 +189,4 @@ def lower(c: Config, w: Weights, b: Builder) -> Program:
 
     h = norm(x, "output_norm", residual, out_rows=True)
     head = "output.weight" if "output.weight" in w else "token_embd.weight"
-    return b.finish(b.matmul(h, w.matrix(head), out_rows=True), c.vocab_size)
+    return b.head(h, w.matrix(head), c.vocab_size)

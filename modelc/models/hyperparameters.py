@@ -53,6 +53,24 @@ class Hyperparameters:
             raise self._wrong(key, "true or false", value)
         return value
 
+    def texts(self, key: str) -> list[str]:
+        """A list of strings."""
+        values = self._get(key, None)
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise self._wrong(key, "a list of strings", values)
+        return values
+
+    def numbers(self, key: str, *, low: float = 0.0, high: float = 1e12) -> tuple[float, ...]:
+        """A list of finite numbers in low .. high."""
+        values = self._get(key, None)
+        expected = f"a list of numbers from {low:g} to {high:g}"
+        if not isinstance(values, list):
+            raise self._wrong(key, expected, values)
+        for value in values:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise self._wrong(key, expected, value)
+        return tuple(map(float, values))
+
     def section(self, key: str) -> Hyperparameters:
         """The object at `key`; empty when it is absent."""
         value = self._metadata.get(self._prefix + key) or {}

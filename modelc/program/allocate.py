@@ -17,20 +17,22 @@ class Placement:
     quant_bytes: int
 
 
-def place(instructions: Sequence[Instruction], kept: Buffer) -> Placement:
-    """Give each buffer an offset; buffers whose uses do not overlap in time share memory. `kept` is live to the end.
+def place(instructions: Sequence[Instruction], kept: Sequence[Buffer], given: Sequence[Buffer] = ()) -> Placement:
+    """Give each buffer an offset; buffers whose uses do not overlap in time share memory.
+
+    `kept` are live to the end, `given`, which are filled from outside, from the beginning.
 
     Private and shared buffers come from separate pools: a thread may run ahead in its private rows while another
     still reads a shared buffer, and memory common to both would cost a barrier.
     """
-    first: dict[Buffer, int] = {}
+    first: dict[Buffer, int] = dict.fromkeys(given, 0)
     last: dict[Buffer, int] = {}
     for i, instruction in enumerate(instructions):
         for access in instruction.accesses:
             if access.buffer is not None:
                 first.setdefault(access.buffer, i)
                 last[access.buffer] = i
-    last[kept] = len(instructions)
+    last |= dict.fromkeys(kept, len(instructions))
     pools = {(space, private): _Pool() for space in ("floats", "quants") for private in (False, True)}
     where: dict[Buffer, int] = {}
     dying: dict[int, list[Buffer]] = {}

@@ -16,17 +16,29 @@ OUT_ROWS = "out rows"
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A stored weight tensor: `rows` outputs, `cols` inputs, at byte `offset` from the weights' base address."""
+    """A stored weight tensor: `rows` outputs, `cols` inputs, at byte `offset` from the weights' base address.
+
+    `low_rank`: what an adapter adds to products with it.
+    """
 
     dtype: str
     rows: int
     cols: int
     offset: int
+    low_rank: LowRank | None = None
 
     @property
     def groups(self) -> int:
         """Groups of 16 rows, the last one padded."""
         return (self.rows + 15) // 16
+
+
+@dataclass(frozen=True, slots=True)
+class LowRank:
+    """B (A x), as two float weights, `a` (rank, cols) and `b` (rows, rank)."""
+
+    a: Weight
+    b: Weight
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -91,7 +103,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """An opcode, its fields 2 to 13 (buffers and views stand for their offsets), and what it touches."""
+    """An opcode, its fields 2 to 14 (buffers and views stand for their offsets), and what it touches."""
 
     opcode: str
     fields: tuple[Field, ...]
@@ -109,6 +121,7 @@ class KvLayer:
         head_dim: columns of each.
         style: `pairs` or `halves`; None for keys without rotation.
         frequencies: index of the float64 frequencies in CONSTANTS, in doubles.
+        rotated: columns of a key that are rotated.
     """
 
     at: int
@@ -116,6 +129,7 @@ class KvLayer:
     head_dim: int
     style: str | None
     frequencies: int
+    rotated: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +155,11 @@ class Program:
         vocab_size: columns of the logits in use.
         logits: float index of the logits in FLOATS, `max_out` rows.
         logits_stride: floats from one row of logits to the next.
+        hidden: float index of the last hidden states of the rows whose logits are wanted; -1 where they are not kept.
+        hidden_dim: columns of them.
+        input: float index of the rows that are filled from outside; -1 where rows are tokens.
+        input_stride: floats from one of them to the next.
+        unit_rows: most rows of a sequence that attention takes as one unit of work.
     """
 
     table: npt.NDArray[np.int64]
@@ -161,3 +180,8 @@ class Program:
     vocab_size: int
     logits: int
     logits_stride: int
+    hidden: int = -1
+    hidden_dim: int = 0
+    input: int = -1
+    input_stride: int = 0
+    unit_rows: int = 8

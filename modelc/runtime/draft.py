@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from modelc.ir import Model
-from modelc.kernels.objects import ObjectCache, Progress
+from modelc.kernels.source import KernelSource, Progress
 from modelc.models import draft
 from modelc.models.weights import Weights
 from modelc.program import Builder
@@ -35,7 +35,7 @@ class DraftProposer:
     """
 
     def __init__(
-        self, model: Model, target: Weights, activation: str, objects: ObjectCache, progress: Progress | None = None
+        self, model: Model, target: Weights, activation: str, objects: KernelSource, progress: Progress | None = None
     ) -> None:
         config, self._weights = draft.load(model, target)
         program = draft.lower(config, self._weights, Builder(1, 1, n_threads=1, n_ctx=1, activation=activation))

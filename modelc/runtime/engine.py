@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from modelc.kernels import env
-from modelc.kernels.objects import ObjectCache, Progress, python_function
+from modelc.kernels.objects import python_function
+from modelc.kernels.source import KernelSource, Progress
 from modelc.program import Program
 from modelc.program.program import KvLayer
 from modelc.runtime.memory import allocate
@@ -59,6 +60,9 @@ class Engine:
         n_pages: pages of keys and values.
         objects: where compiled opcodes come from.
         progress: told about each opcode that has to be compiled.
+        lender: engine of the same model with other adapters, whose keys, values and page table this one works on; one
+            thread owns both.
+        owned: memory of weights that must live as long as the engine.
     """
 
     def __init__(
@@ -67,13 +71,16 @@ class Engine:
         weights: int,
         n_slots: int,
         n_pages: int,
-        objects: ObjectCache,
+        objects: KernelSource,
         progress: Progress | None = None,
+        lender: Engine | None = None,
+        owned: object = None,
     ) -> None:
         self.program = program
         self.n_slots = n_slots
-        self.costs = StepCosts(program.max_out)
+        self.costs: StepCosts = StepCosts(program.max_out) if lender is None else lender.costs
         self._objects = objects  # owns the machine code
+        self._owned = owned
         self._shifts: dict[str, Callable[..., tuple[int, ...]]] = {}
         names = [*program.opcodes, "execute", "spin", "worker"]
         addresses = objects.addresses(names, progress)
@@ -86,13 +93,16 @@ class Engine:
         self._floats = allocate(program.floats + 256, np.float32)
         self._quants = allocate(program.quant_bytes + 256, np.uint8)
         self._scratch = allocate(scratch_floats * program.n_threads + 256, np.float32)
-        self._kv = allocate(n_pages * program.page_bytes, np.uint8)
+        self._kv: npt.NDArray[np.uint8] = (
+            allocate(n_pages * program.page_bytes, np.uint8) if lender is None else lender._kv
+        )
         self._constants = allocate(program.constants.size, np.float32)
         self._constants[:] = program.constants
         self._tokens, self._positions, self._slots = (allocate(program.max_rows, np.int64) for _ in range(3))
         self._units = allocate(2 * program.max_rows, np.int64)
         self._out_rows = allocate(program.max_out, np.int64)
-        self.pages = allocate(n_slots * pages_per_slot, np.int64).reshape(n_slots, pages_per_slot)
+        pages = allocate(n_slots * pages_per_slot, np.int64).reshape(n_slots, pages_per_slot)
+        self.pages: npt.NDArray[np.int64] = pages if lender is None else lender.pages
         self._control = allocate(env.FIRST_COUNTER + env.COUNTER_WORDS * (program.counters + 1), np.int64)
         self._cycles = allocate(len(program.table), np.int64)
         self._env = allocate(env.N_ENV, np.int64)
@@ -150,9 +160,9 @@ class Engine:
                 self._tokens[n : n + count] = rows.tokens
                 self._positions[n : n + count] = np.arange(rows.position, rows.position + count)
                 self._slots[n : n + count] = rows.slot
-                for first in range(0, count, env.PANEL):
+                for first in range(0, count, p.unit_rows):
                     self._units[2 * n_units] = n + first
-                    self._units[2 * n_units + 1] = min(env.PANEL, count - first)
+                    self._units[2 * n_units + 1] = min(p.unit_rows, count - first)
                     n_units += 1
             for row in range(n + count - rows.outputs, n + count):
                 self._out_rows[n_out] = row
@@ -162,10 +172,28 @@ class Engine:
         seconds = self._team.run(n)
         self._seconds += seconds
         self._steps += 1
-        if n_out == n:
+        if n_out == n and p.page_bytes:
             self.costs.note(n, len(batch), seconds)
-        logits = self._floats[p.logits : p.logits + n_out * p.logits_stride]
-        return logits.reshape(n_out, p.logits_stride)[:, : p.vocab_size]
+        return self._rows(p.logits, n_out, p.logits_stride, p.vocab_size)
+
+    def hidden(self, n: int) -> npt.NDArray[np.float32]:
+        """Last hidden states of the first n rows that the last batch wanted: float32 (n, dim), a view like `run`'s."""
+        p = self.program
+        return self._rows(p.hidden, n, (p.hidden_dim + 31) // 32 * 32, p.hidden_dim)
+
+    def run_vectors(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """As `run`, with float32 (n, columns) in place of tokens; each stands at the beginning of slot 0."""
+        p = self.program
+        n, cols = vectors.shape
+        self._floats[p.input : p.input + n * p.input_stride].reshape(n, p.input_stride)[:, :cols] = vectors
+        self._env[env.N_ROWS] = self._env[env.N_OUT] = n
+        self._env[env.N_UNITS] = self._units[1] = 1
+        self._seconds += self._team.run(n)
+        self._steps += 1
+        return self._rows(p.logits, n, p.logits_stride, p.vocab_size)
+
+    def _rows(self, at: int, n: int, stride: int, cols: int) -> npt.NDArray[np.float32]:
+        return self._floats[at : at + n * stride].reshape(n, stride)[:, :cols]
 
     def copy_page(self, source: int, target: int) -> None:
         """Copy a page's keys and values, of all layers."""
@@ -187,6 +215,7 @@ class Engine:
             block[env.SHIFT_KV] = self._kv.ctypes.data + layer.at
             block[env.SHIFT_HEADS] = layer.heads
             block[env.SHIFT_FREQUENCIES] = self._constants.ctypes.data + 8 * layer.frequencies
+            block[env.SHIFT_ROTATED] = layer.rotated
             self._shifts[name](block.ctypes.data)
 
     def start_profile(self) -> None:

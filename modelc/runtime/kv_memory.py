@@ -60,6 +60,8 @@ class KvMemory:
             return False
         pages, common = self._best_start(request, active)
         common = min(common, len(request.tokens) - 1)  # the last token is computed anew, for its logits
+        if request.sampling.prompt_logprobs:
+            common = 0  # the logits of all are wanted
         whole = common - common % PAGE  # takes a page less: the one in which the common part ends need not be copied
         return self._begin(request, n_pages, pages, common) or (
             whole < common and self._begin(request, n_pages, pages, whole)
@@ -71,7 +73,7 @@ class KvMemory:
         self._free_slots.append(request.slot)
         request.slot = -1
         if keep and request.computed and not request.dropped:
-            self.prefixes.keep(request.tokens[: request.computed], request.pages)
+            self.prefixes.keep(request.tokens[: request.computed], request.pages, request.engine)
         else:
             for page in request.pages:
                 self.pool.give(page)
@@ -135,9 +137,9 @@ class KvMemory:
         return True
 
     def _best_start(self, request: Request, active: Sequence[Request]) -> tuple[list[int], int]:
-        pages, common = self.prefixes.longest(request.tokens)
+        pages, common = self.prefixes.longest(request.tokens, request.engine)
         for other in active:
-            if not other.dropped:
+            if not other.dropped and other.engine is request.engine:
                 n = common_length(other.tokens[: other.computed], request.tokens)
                 if n > common:
                     pages, common = other.pages, n

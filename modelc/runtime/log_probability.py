@@ -1,56 +1,77 @@
 """Log-probabilities: the natural logarithm of the softmax of raw logits, the same bits on every machine.
 
-Only float64 additions, multiplications and decimal arithmetic take part, because `exp` and `log` of NumPy and of libm
-differ between CPUs and systems in the last bit.
-
-**Order.** The exponentials, padded with zeros to a power of two, are summed by adding the upper half to the lower one
-until one is left.
+The sum of exponentials is a kernel's (`kernels/log_softmax.py`); its logarithm is taken in decimal arithmetic, because
+the `log` of NumPy and of libm differs between CPUs and systems in the last bit.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Context, Decimal
-from math import factorial
+from math import nan
 
 import numpy as np
 import numpy.typing as npt
 
-LOWEST = -700.0  # e^-700 adds nothing to a sum of at least 1, and is a normal number
-LN2_HIGH = float.fromhex("0x1.62e42feep-1")  # 33 bits, so that its products with whole numbers are exact
-LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
-COEFFICIENTS = [1.0 / factorial(i) for i in range(10, 1, -1)]  # of e^r; |r| <= ln(2) / 2: error below 3e-13
+from modelc.kernels import env
+from modelc.runtime.memory import allocate
+from modelc.runtime.sampler import Compiled
+from modelc.sampling_ranges import MAX_TOP_LOGPROBS
+
 DECIMAL = Context(prec=25)
 
 
-def log_probability(logits: npt.NDArray[np.float32], token: int) -> float:
-    """Natural logarithm of the probability that the softmax of `logits` gives to `token`.
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """How likely a token was.
+
+    Attributes:
+        token: its id.
+        logprob: natural logarithm of its probability; NaN where the logits are not finite.
+        top: the most likely tokens in its place and their log-probabilities, the best first.
+    """
+
+    token: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
+class LogProbabilities:
+    """Reads log-probabilities from rows of logits. Not thread-safe.
 
     Args:
-        logits: float32 (vocab_size,).
-        token: its index.
+        function: the compiled `log_softmax`.
+        vocab_size: logits in a row.
     """
-    return float(logits[token]) - log_sum_exp(logits)
 
+    def __init__(self, function: Compiled, vocab_size: int) -> None:
+        self._function = function
+        self._vocab_size = vocab_size
+        self._tokens = allocate(MAX_TOP_LOGPROBS, np.int64)
+        self._tail = allocate(16, np.float32)
+        self._block = allocate(env.N_RANKED, np.int64)
+        self._block[env.RANKED_N] = vocab_size
+        self._block[env.RANKED_TAIL] = self._tail.ctypes.data
+        self._block[env.RANKED_TOKENS] = self._tokens.ctypes.data
 
-def log_sum_exp(logits: npt.NDArray[np.float32]) -> float:
-    """ln(sum of e^logit): what is taken from a logit to make it a log-probability; NaN where logits are not finite."""
-    highest = float(logits.max())
-    with np.errstate(invalid="ignore"):
-        lanes = _exp(np.maximum(logits.astype(np.float64) - highest, LOWEST))
-    lanes = np.pad(lanes, (0, (1 << (len(lanes) - 1).bit_length()) - len(lanes)))
-    while len(lanes) > 1:
-        half = len(lanes) // 2
-        lanes = lanes[:half] + lanes[half:]
-    return highest + float(DECIMAL.ln(Decimal(float(lanes[0]))))
+    def of(self, logits: npt.NDArray[np.float32], token: int, top: int = 0) -> TokenLogprob:
+        """How likely the softmax of `logits` makes `token`.
 
-
-def _exp(x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """e^x for LOWEST <= x <= 0. Source: reduction by ln 2 in two parts, Taylor polynomial."""
-    n = np.rint(x * 1.4426950408889634)
-    r = (x - n * LN2_HIGH) - n * LN2_LOW
-    p = np.full_like(r, COEFFICIENTS[0])
-    for coefficient in [*COEFFICIENTS[1:], 1.0, 1.0]:
-        p *= r
-        p += coefficient
-    powers: npt.NDArray[np.float64] = np.ldexp(p, n.astype(np.int32))
-    return powers
+        Args:
+            logits: float32 (vocab_size,).
+            token: its index.
+            top: how many of the most likely tokens are wanted beside it, 0 to `MAX_TOP_LOGPROBS`.
+        """
+        block = self._block
+        block[env.RANKED_LOGITS] = logits.ctypes.data
+        block[env.RANKED_TOP] = top
+        self._function(block.ctypes.data)
+        highest, total = (float(value) for value in block.view(np.float64)[[env.RANKED_HIGHEST, env.RANKED_SUM]])
+        is_finite = total <= 2 * self._vocab_size  # a sum of numbers up to 1, else of some that are far larger
+        normaliser = highest + float(DECIMAL.ln(Decimal(total))) if is_finite else nan
+        best = self._tokens[: min(top, self._vocab_size)].tolist()
+        return TokenLogprob(
+            token,
+            float(logits[token]) - normaliser,
+            tuple((other, float(logits[other]) - normaliser) for other in best),
+        )

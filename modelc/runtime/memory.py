@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,14 +21,3 @@ def allocate(n: int, dtype: Any) -> np.ndarray[Any, Any]:
     start = -raw.ctypes.data % alignment
     memory: np.ndarray[Any, Any] = raw[start : start + size].view(dtype)
     return memory[:n]
-
-
-def physical_bytes() -> int:
-    """The machine's memory, or the cgroup's limit where that is lower."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")] if hasattr(os, "sysconf") else [8 << 30]
-    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            limits.append(int(Path(file).read_text()))
-        except (OSError, ValueError):
-            continue
-    return min(limits)

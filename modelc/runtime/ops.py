@@ -9,7 +9,8 @@ depends on the length alone. Rows of a batch never touch each other.
 
 from __future__ import annotations
 
-from math import prod
+from math import isfinite, prod
+from numbers import Integral, Real
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -47,13 +48,16 @@ def linear(x: npt.ArrayLike, weight: npt.ArrayLike, bias: npt.ArrayLike | None =
 
 def softmax(x: npt.ArrayLike, axis: int = -1) -> F32:
     """e^x / sum of e^x along `axis`; a slice of only -inf gives zeros."""
-    values = np.moveaxis(_floats("x", x, 1), axis, -1)
+    given = _floats("x", x, 1)
+    if not isinstance(axis, Integral) or not -given.ndim <= axis < given.ndim:
+        raise BadInputError("no such axis", param="axis", got=axis, expected=f"{-given.ndim} to {given.ndim - 1}")
+    values = np.moveaxis(given, axis, -1)
     if values.shape[-1] == 0:
-        return _floats("x", x, 1)
+        return given
     most = values.max(axis=-1, keepdims=True)
     most = np.where(np.isneginf(most), np.float32(0), most)
     weights = elementary.exp((values - most).astype(np.float64))
-    total = _sum(weights)[..., None]
+    total = sum_in_pairs(weights)[..., None]
     shares = np.divide(weights, total, out=np.zeros_like(weights), where=total != 0)
     return np.moveaxis(shares, -1, axis).astype(np.float32)
 
@@ -62,19 +66,19 @@ def layer_norm(
     x: npt.ArrayLike, weight: npt.ArrayLike | None = None, bias: npt.ArrayLike | None = None, eps: float = 1e-5
 ) -> F32:
     """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis; sums in float64."""
-    values = _floats("x", x, 1)
+    values, least = _floats("x", x, 1), _number("eps", eps)
     wide = values.astype(np.float64)
-    centred = wide - _sum(wide)[..., None] / max(values.shape[-1], 1)
-    variance = _sum(centred * centred)[..., None] / max(values.shape[-1], 1)
-    return _scaled((centred / np.sqrt(variance + eps)).astype(np.float32), weight, bias)
+    centred = wide - sum_in_pairs(wide)[..., None] / max(values.shape[-1], 1)
+    variance = sum_in_pairs(centred * centred)[..., None] / max(values.shape[-1], 1)
+    return _scaled((centred / np.sqrt(variance + least)).astype(np.float32), weight, bias)
 
 
 def rms_norm(x: npt.ArrayLike, weight: npt.ArrayLike | None = None, eps: float = 1e-5) -> F32:
     """x / sqrt(mean of x^2 + eps) * weight over the last axis; sums in float64."""
-    values = _floats("x", x, 1)
+    values, least = _floats("x", x, 1), _number("eps", eps)
     wide = values.astype(np.float64)
-    mean = _sum(wide * wide)[..., None] / max(values.shape[-1], 1)
-    return _scaled((wide / np.sqrt(mean + eps)).astype(np.float32), weight, None)
+    mean = sum_in_pairs(wide * wide)[..., None] / max(values.shape[-1], 1)
+    return _scaled((wide / np.sqrt(mean + least)).astype(np.float32), weight, None)
 
 
 def relu(x: npt.ArrayLike) -> F32:
@@ -124,12 +128,16 @@ def rope(
     Returns:
         (..., n_tokens, head_dim).
     """
-    values, places = _floats("x", x, 2), np.asarray(positions)
+    values, places = _floats("x", x, 2), _array("positions", positions, "whole numbers")
     head_dim = values.shape[-1]
     if head_dim % 2:
         raise _wrong("x", values, "an even last dimension")
     if places.shape != values.shape[-2:-1] or not np.issubdtype(places.dtype, np.integer):
         raise _wrong("positions", places, f"whole numbers, [{values.shape[-2]}]")
+    if _number("theta", theta) < 1:
+        raise BadInputError("out of range", param="theta", got=theta, expected="a number from 1")
+    if scaling is not None and not isinstance(scaling, RopeScaling):
+        raise BadInputError("wrong type", param="scaling", got=type(scaling).__name__, expected="a RopeScaling")
     frequencies = rope_frequencies(head_dim, theta, scaling)
     sine, cosine = elementary.sincos(places.astype(np.float64)[:, None] * frequencies)
     magnitude = scaling.magnitude if scaling else 1.0
@@ -172,13 +180,17 @@ def attention(
     if values.shape[:-1] != keys.shape[:-1]:
         raise _wrong("v", values, f"{[*keys.shape[:-1], 'v_dim']}")
     keys, values = (np.repeat(heads, n_heads // n_kv_heads, axis=-3) for heads in (keys, values))
-    factor = np.float32(head_dim**-0.5 if scale is None else scale)
+    factor = np.float32(head_dim**-0.5 if scale is None else _number("scale", scale))
     scores = _products(queries, keys, "k") * factor
     seen = np.ones((n_queries, n_keys), np.bool_)
     if causal:
         seen = np.tri(n_queries, n_keys, n_keys - n_queries, dtype=np.bool_)
     if mask is not None:
-        seen = seen & np.asarray(mask, np.bool_)
+        hidden = _array("mask", mask, f"truth values for {list(scores.shape)}")
+        try:
+            seen = np.broadcast_to(seen & hidden.astype(np.bool_), scores.shape)
+        except ValueError:
+            raise _wrong("mask", hidden, f"truth values for {list(scores.shape)}") from None
     return _products(softmax(np.where(seen, scores, np.float32(-np.inf))), np.swapaxes(values, -1, -2), "v")
 
 
@@ -201,11 +213,11 @@ def _products(a: F32, b: F32, param: str) -> F32:
         for left, right, target in zip(lefts, rights, y.reshape(-1, m, n), strict=True):
             for row in range(m):
                 for start in range(0, n, step):
-                    target[row, start : start + step] = _sum(right[start : start + step] * left[row])
+                    target[row, start : start + step] = sum_in_pairs(right[start : start + step] * left[row])
     return y
 
 
-def _sum(terms: npt.NDArray[Number]) -> npt.NDArray[Number]:
+def sum_in_pairs(terms: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """The sums along the last axis, in pairs."""
     if terms.shape[-1] == 0:
         return np.zeros(terms.shape[:-1], terms.dtype)
@@ -238,11 +250,25 @@ def _scaled(x: F32, weight: npt.ArrayLike | None, bias: npt.ArrayLike | None) ->
 
 
 def _floats(param: str, values: npt.ArrayLike, least_dims: int) -> F32:
-    array = np.asarray(values)
+    expected = f"numbers in at least {least_dims} dimensions"
+    array = _array(param, values, expected)
     if array.dtype.kind not in "fiub" or array.ndim < least_dims:
-        raise _wrong(param, array, f"numbers in at least {least_dims} dimensions")
+        raise _wrong(param, array, expected)
     with np.errstate(over="ignore"):
         return array.astype(np.float32)
+
+
+def _array(param: str, values: npt.ArrayLike, expected: str) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise BadInputError("rows of different lengths", param=param, expected=expected) from None
+
+
+def _number(param: str, value: float) -> float:
+    if not isinstance(value, Real) or not isfinite(value):
+        raise BadInputError("wrong type", param=param, got=repr(value), expected="a finite number")
+    return float(value)
 
 
 def _wrong(param: str, array: npt.NDArray[np.generic], expected: str) -> BadInputError:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from modelc.errors import BadInputError
 from modelc.kernels.kv_pages import FORMS
+from modelc.kernels.objects import ObjectCache
+from modelc.kernels.source import KernelSource
 
 ACTIVATIONS = {"int8": "a8", "int16": "a16"}  # what users say: the format's name in opcodes
 KV_TYPES = tuple(FORMS)
@@ -24,6 +27,7 @@ class Options:
         kv_memory: bytes for keys and values; None takes a share of the machine's memory.
         gamma: tokens that speculation proposes for one pass.
         kv_hot_window: of `mixed`: so many newest positions, a query's own among them, are read in float32.
+        kernels: where compiled functions come from; None for the compiler and its cache.
     """
 
     threads: int
@@ -34,6 +38,12 @@ class Options:
     kv_memory: int | None = None
     gamma: int = 0
     kv_hot_window: int = 64
+    kernels: KernelSource | None = None
+
+    @property
+    def kernel_source(self) -> KernelSource:
+        """Where compiled functions come from."""
+        return ObjectCache() if self.kernels is None else self.kernels
 
     def check(self) -> None:
         """Raise BadInputError for a choice that does not exist."""
@@ -42,9 +52,9 @@ class Options:
         if self.kv not in KV_TYPES:
             _refuse("kv", " or ".join(KV_TYPES), self.kv)
         for name, low, high in _RANGES:
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                _refuse(name, f"{low} to {high}", value)
+            value: Any = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and low <= value <= high):
+                _refuse(name, f"an integer from {low} to {high}", value)
 
 
 _RANGES = (

@@ -2,12 +2,12 @@
 
 A node stands for one page and its up to 64 tokens; the way from the root spells a sequence. Sequences that begin
 alike share nodes, and so pages. A sequence's end is an entry; the least recently used entry goes first, with the
-nodes that only it needs.
+nodes that only it needs. What different engines computed is kept apart: adapters change keys and values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from modelc.kernels.env import PAGE
@@ -30,16 +30,16 @@ class PrefixCache:
     def __init__(self, pool: PagePool, limit: int = 32) -> None:
         self._pool = pool
         self._limit = limit
-        self._root = _Node((), -1, None)
+        self._roots: dict[Hashable, _Node] = {}
         self._ends: set[_Node] = set()
         self._clock = 0
 
     def __len__(self) -> int:
         return len(self._ends)
 
-    def longest(self, prompt: Sequence[int]) -> tuple[list[int], int]:
-        """The longest kept prefix of `prompt`: its pages (the last one may be used in part), and its tokens' number."""
-        node, pages, length = self._root, list[int](), 0
+    def longest(self, prompt: Sequence[int], maker: Hashable = None) -> tuple[list[int], int]:
+        """The longest prefix of `prompt` kept by `maker`: its pages (the last may be used in part), and its length."""
+        node, pages, length = self._root(maker), list[int](), 0
         self._clock += 1
         while True:
             rest = tuple(prompt[length : length + PAGE])
@@ -57,10 +57,10 @@ class PrefixCache:
             if len(rest) < PAGE:
                 return pages, length
 
-    def keep(self, tokens: Sequence[int], pages: Sequence[int]) -> None:
+    def keep(self, tokens: Sequence[int], pages: Sequence[int], maker: Hashable = None) -> None:
         """Keep a sequence; takes over the caller's hold on `pages`. An end that it continues is no longer one."""
         self._clock += 1
-        node = self._root
+        node = root = self._root(maker)
         for start in range(0, len(tokens), PAGE):
             piece = tuple(tokens[start : start + PAGE])
             page = pages[start // PAGE]
@@ -75,7 +75,7 @@ class PrefixCache:
             node = child
         for page in pages[(len(tokens) + PAGE - 1) // PAGE :]:
             self._pool.give(page)
-        if node is not self._root and not node.children:
+        if node is not root and not node.children:
             node.is_end = True
             self._ends.add(node)
         while len(self._ends) > self._limit:
@@ -83,7 +83,7 @@ class PrefixCache:
 
     def count_idle(self) -> int:
         """Pages that nobody else holds: so many are free when every entry is given up."""
-        count, nodes = 0, list(self._root.children.values())
+        count, nodes = 0, [child for root in self._roots.values() for child in root.children.values()]
         while nodes:
             node = nodes.pop()
             nodes += node.children.values()
@@ -94,14 +94,25 @@ class PrefixCache:
         """Give up the least recently used entry; False when there is none."""
         if not self._ends:
             return False
-        node = min(self._ends, key=lambda end: end.used)
+        self._drop(min(self._ends, key=lambda end: end.used))
+        return True
+
+    def forget(self, maker: Hashable) -> None:
+        """Give up all that `maker` computed."""
+        root = self._roots.pop(maker, None)
+        for node in [end for end in self._ends if _root_of(end) is root]:
+            self._drop(node)
+
+    def _root(self, maker: Hashable) -> _Node:
+        return self._roots.setdefault(maker, _Node((), -1, None))
+
+    def _drop(self, node: _Node) -> None:
         self._unmark(node)
         while node.parent is not None and not node.children and not node.is_end:
             parent = node.parent
             del parent.children[node.tokens]
             self._pool.give(node.page)
             node = parent
-        return True
 
     def _absorb(self, node: _Node, new: _Node) -> None:
         """Drop a sibling whose tokens the new node begins with: a partly filled page that was written on."""
@@ -114,6 +125,12 @@ class PrefixCache:
         if node.is_end:
             node.is_end = False
             self._ends.discard(node)
+
+
+def _root_of(node: _Node) -> _Node:
+    while node.parent is not None:
+        node = node.parent
+    return node
 
 
 def _nearest(node: _Node, rest: tuple[int, ...]) -> tuple[_Node | None, int]:

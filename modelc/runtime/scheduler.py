@@ -12,19 +12,21 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from modelc.errors import BusyError, ModelcError
 from modelc.kernels.env import PAGE
+from modelc.program import Program
 from modelc.runtime.engine import Engine, Rows
 from modelc.runtime.generation import Request
 from modelc.runtime.kv_memory import KvMemory, common_length
+from modelc.runtime.prompt_share import PromptShare
 
 Result = TypeVar("Result")
 Job = Callable[[Engine, KvMemory], Result]
 
-ROWS_BESIDE_ANSWERS = 16  # rows of prompts in a step while others are answering: it takes 3 to 4 times a token's time
 ROWS_BESIDE_PROMPTS = 64  # while other prompts wait: a short one soon has its turn
 OLDEST_EVERY = 4  # of so many steps one serves the oldest prompt first, the others the shortest
 
@@ -67,6 +69,7 @@ class Scheduler:
 
     Attributes:
         counters: what it did.
+        engine: runs the requests that come now.
 
     Args:
         engine: owned from now on.
@@ -77,14 +80,18 @@ class Scheduler:
 
     def __init__(self, engine: Engine, n_pages: int, anchor: int | None = None) -> None:
         self.counters = Counters(pages=n_pages, free_pages=n_pages)
-        self._engine = engine
+        self.engine = engine
+        self._first = engine
+        self._retired: list[Engine] = []  # which may have requests still
         self._memory = KvMemory(engine, n_pages, shifts=anchor is not None)
         self._anchor = anchor
         self._waiting: deque[Request] = deque()
         self._active: list[Request] = []
         self._jobs: deque[tuple[Job[Any], Future[Any]]] = deque()
         self._condition = threading.Condition()
+        self._pin = threading.RLock()
         self._closed = False
+        self._share = PromptShare()
         self._turn = 0
         self._thread = threading.Thread(target=self._serve, name="modelc-scheduler", daemon=True)
         self._thread.start()
@@ -93,6 +100,7 @@ class Scheduler:
         """Put a request in the queue; its sink is called from the scheduler's thread."""
         with self._condition:
             self._check_open()
+            request.engine = self.engine
             self._waiting.append(request)
             self._condition.notify()
 
@@ -105,15 +113,32 @@ class Scheduler:
             self._condition.notify()
         return future.result()
 
+    def use(self, engine: Engine) -> None:
+        """Run the requests that come from now on with `engine`, owned from now on; it works on the first one's memory.
+
+        The one before, unless it is the first, is closed when the last of its requests has ended.
+        """
+        with self._pin, self._condition:
+            self._check_open()
+            if self.engine is not self._first:
+                self._retired.append(self.engine)
+            self.engine = engine
+            self._condition.notify()
+
+    def pinned(self) -> AbstractContextManager[object]:
+        """Requests that one thread submits in this context run with the same engine."""
+        return self._pin
+
     def close(self) -> None:
-        """Cancel what is left, end the thread, and close the engine."""
+        """Cancel what is left, end the thread, and close the engines."""
         with self._condition:
             if self._closed:
                 return
             self._closed = True
             self._condition.notify()
         self._thread.join()
-        self._engine.close()
+        for engine in dict.fromkeys([self._first, self.engine, *self._retired]):
+            engine.close()
 
     # ------------------------------------------------------------------------------------------------- the loop
 
@@ -124,27 +149,38 @@ class Scheduler:
     def _serve(self) -> None:
         while True:
             with self._condition:
-                while not (self._waiting or self._active or self._jobs or self._closed):
+                while not (self._waiting or self._active or self._jobs or self._retired or self._closed):
                     self._condition.wait()
                 if self._closed:
                     break
                 jobs, self._jobs = self._jobs, deque()
             for job, future in jobs:
-                _settle(future, job, self._engine, self._memory)
+                _settle(future, job, self.engine, self._memory)
             try:
                 self._drop_cancelled()
                 self._admit()
-                if self._active:
-                    self._step()
+                for engine in dict.fromkeys(request.engine for request in self._active):
+                    if engine is not None:
+                        self._step(engine, [request for request in self._active if request.engine is engine])
             except Exception as error:  # an error of ours must not leave requests waiting for ever
                 for request in self._active[:]:
                     self._release(request, keep=False)
                     request.fail(ModelcError(f"internal error: {error!r}", hint="please report it"))
+            self._close_retired()
             self._count()
         for request in [*self._active, *self._waiting]:
             request.end("cancelled")
         for _, future in self._jobs:
             future.set_exception(BusyError("the model was closed"))
+
+    def _close_retired(self) -> None:
+        with self._condition:
+            needed = {request.engine for request in [*self._active, *self._waiting]}
+            closing = [engine for engine in self._retired if engine not in needed]
+            self._retired = [engine for engine in self._retired if engine in needed]
+        for engine in closing:
+            self._memory.prefixes.forget(engine)
+            engine.close()
 
     def _drop_cancelled(self) -> None:
         for request in [r for r in self._active if r.generation.cancelled]:
@@ -178,9 +214,11 @@ class Scheduler:
 
     def _will_share(self, request: Request) -> bool:
         """Whether an active prompt that is still being computed will soon have a page more that this one needs too."""
+        if request.sampling.prompt_logprobs:
+            return False
         for other in self._active:
             prompt = other.generation.prompt_tokens
-            if other.computed < prompt - 1 and not other.dropped:
+            if other.engine is request.engine and other.computed < prompt - 1 and not other.dropped:
                 common = min(common_length(other.tokens[:prompt], request.tokens), prompt - 1)
                 if common >= other.computed + PAGE:
                     return True
@@ -197,20 +235,25 @@ class Scheduler:
 
     # -------------------------------------------------------------------------------------------------- a step
 
-    def _step(self) -> None:
-        batch, requests = self._form_batch()
-        logits = self._engine.run(batch)
+    def _step(self, engine: Engine, active: list[Request]) -> None:
+        batch, requests = self._form_batch(engine.program, active)
+        began = time.perf_counter()
+        logits = engine.run(batch)
+        n_out = len(logits)
+        self._note_share(engine, batch, time.perf_counter() - began)
         self.counters.steps += 1
         self.counters.rows += sum(len(rows.tokens) for rows in batch)
-        limit = None if self._anchor is not None else self._engine.program.n_ctx
+        limit = None if self._anchor is not None else engine.program.n_ctx
         row = 0
         for request, rows in zip(requests, batch, strict=True):
             if rows.outputs:
-                proposed = rows.outputs - 1
-                wanted = logits[row : row + rows.outputs]
+                found = engine.hidden(n_out) if request.wants_hidden else logits
+                wanted = found[row : row + rows.outputs]
                 row += rows.outputs
                 try:
-                    accepted = request.accept(wanted, rows.tokens, limit)
+                    wanted = wanted[request.score(wanted, rows.position) :]
+                    proposed = max(len(wanted) - 1, 0)
+                    accepted = request.accept(wanted, rows.tokens, limit) if len(wanted) else 0
                 except ModelcError as error:
                     self._release(request, keep=False)
                     request.fail(error)
@@ -222,14 +265,13 @@ class Scheduler:
                 request.computed += len(rows.tokens)
             if request.generation.finish_reason is not None:
                 self._release(request, keep=True)
-            elif self._anchor is not None and len(request.tokens) >= self._engine.program.n_ctx:
+            elif self._anchor is not None and len(request.tokens) >= engine.program.n_ctx:
                 self._memory.shift(request, self._anchor)
 
-    def _form_batch(self) -> tuple[list[Rows], list[Request]]:
+    def _form_batch(self, program: Program, active: list[Request]) -> tuple[list[Rows], list[Request]]:
         """The next rows of each sequence that is answering; the rest of the step for prompts."""
-        program = self._engine.program
-        answering = [r for r in self._active if len(r.tokens) - r.computed == 1]
-        prompts = [r for r in self._active if len(r.tokens) - r.computed > 1]
+        answering = [r for r in active if len(r.tokens) - r.computed == 1]
+        prompts = [r for r in active if len(r.tokens) - r.computed > 1]
         spare = min(program.max_rows, program.max_out) - len(answering)
         batch, requests = [], []
         for request in answering:
@@ -240,19 +282,27 @@ class Scheduler:
             requests.append(request)
         left = program.max_rows - sum(len(rows.tokens) for rows in batch)
         if answering:
-            left = min(left, ROWS_BESIDE_ANSWERS)
+            left = min(left, self._share.rows(program.max_rows - left))
         elif len(prompts) > 1:
             left = min(left, ROWS_BESIDE_PROMPTS)
         for request in self._by_turn(prompts):
             first = request.computed
             count = min(len(request.tokens) - first, left)
-            ends = first + count == len(request.tokens)
-            if count > 0 and not (ends and spare == 0):
-                batch.append(Rows(request.slot, first, request.tokens[first : first + count], int(ends)))
+            if request.sampling.prompt_logprobs:
+                count = min(count, spare)
+            outputs = request.outputs(first, count)
+            if count > 0 and outputs <= spare:
+                batch.append(Rows(request.slot, first, request.tokens[first : first + count], outputs))
                 requests.append(request)
                 left -= count
-                spare -= int(ends)
+                spare -= outputs
         return batch, requests
+
+    def _note_share(self, engine: Engine, batch: list[Rows], seconds: float) -> None:
+        answers = sum(len(rows.tokens) for rows in batch if rows.outputs == len(rows.tokens))
+        prompts = sum(len(rows.tokens) for rows in batch) - answers
+        if answers and prompts:
+            self._share.note(answers, prompts, seconds, engine.costs.seconds(answers))
 
     def _by_turn(self, prompts: list[Request]) -> list[Request]:
         """The prompt with the least left goes first; every few steps the oldest does, so that none waits for ever."""

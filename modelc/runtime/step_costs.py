@@ -42,6 +42,12 @@ class StepCosts:
             self._seconds = np.interp(self._all_rows, self._known, rising).tolist()
         self._sequences = sequences
 
+    def seconds(self, rows: int) -> float | None:
+        """What a step of so many rows costs; None until steps as small are known."""
+        if not self._known or rows < self._known[0]:
+            return None
+        return self._seconds[min(rows, len(self._seconds) - 1)]
+
     def ratio(self, proposed: int) -> float:
         """What a step costs with so many proposed tokens for each sequence, over one without.
 

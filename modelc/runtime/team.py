@@ -45,6 +45,7 @@ class Team:
         self._arguments = (table.ctypes.data, len(table), environment.ctypes.data)
         self._kept_alive: tuple[Any, ...] = (table, environment)
         self._control = control
+        self._counters = control[FIRST_COUNTER:]
         self._execute = execute
         self._worker = worker
         self._n_threads = n_threads
@@ -62,7 +63,11 @@ class Team:
 
     def run(self, rows: int) -> float:
         """Execute the program once for the batch of `rows` rows in the environment; returns the seconds it took."""
-        self._control[FIRST_COUNTER:] = 0
+        self._counters[:] = 0
+        if self._n_threads == 1:
+            start = time.perf_counter()
+            self._execute(*self._arguments, 0, 1, 0)
+            return time.perf_counter() - start
         n_threads = self._pace.threads()
         order = self._announce(n_threads) if n_threads > 1 else 0
         start = time.perf_counter()

@@ -1,5 +1,6 @@
 """Text: tokenizers, streaming, stop strings, chat templates."""
 
+from modelc.text.answer_reader import AnswerReader, marker_ids
 from modelc.text.bpe import BpeTokenizer
 from modelc.text.chat_template import ChatTemplate, apply_chat_template
 from modelc.text.chat_template_source import chat_template_of
@@ -13,6 +14,7 @@ from modelc.text.unigram_tokenizer import UnigramTokenizer
 from modelc.text.word_piece_tokenizer import WordPieceTokenizer
 
 __all__ = [
+    "AnswerReader",
     "BpeTokenizer",
     "ChatTemplate",
     "HfTokenizer",
@@ -26,6 +28,7 @@ __all__ = [
     "chat_template_of",
     "encode_prompt",
     "load_tokenizer",
+    "marker_ids",
     "shield_messages",
     "tokenizer_metadata",
 ]

@@ -91,6 +91,13 @@ class ChatTemplate:
         except Exception as error:
             raise _explain(error) from error
 
+    @cached_property
+    def takes_tools(self) -> bool:
+        """Tools reach the prompt."""
+        form = parts_of if self._wants_parts else list
+        function = {"name": _PROBE, "description": "", "parameters": {"type": "object", "properties": {}}}
+        return self._shows(form([{"role": "user", "content": "?"}]), [{"type": "function", "function": function}])
+
     def _adapted(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """`messages` without what this template does not take, said in another way."""
         if self.source is not None and "developer" not in self.source:
@@ -112,10 +119,12 @@ class ChatTemplate:
         messages = [{"role": "system", "content": _PROBE}, {"role": "user", "content": "?"}]
         return self._shows(form(messages)) or not self._shows(form(merge_system(messages)))
 
-    def _shows(self, messages: Sequence[Mapping[str, Any]]) -> bool:
+    def _shows(self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None = None) -> bool:
         """Whether the probe's text is in the prompt."""
+        if self.source is None:
+            return False
         try:
-            return _PROBE in self._render({"messages": messages, "tools": None, "bos_token": "", "eos_token": ""})
+            return _PROBE in self._render({"messages": messages, "tools": tools, "bos_token": "", "eos_token": ""})
         except _REFUSED:
             raise
         except Exception:  # what a template does not take, it fails on in its own way

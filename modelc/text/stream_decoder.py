@@ -13,13 +13,20 @@ class StreamDecoder:
     Args:
         tokenizer: Gives the bytes of each token.
         skip_special: Leave control tokens out.
+        shown: Control tokens that are not left out in any case.
         at_start: The tokens begin a text; False when they go on one, so that a leading space belongs to them.
     """
 
-    def __init__(self, tokenizer: Tokenizer, skip_special: bool = False, at_start: bool = True) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        skip_special: bool = False,
+        at_start: bool = True,
+        shown: frozenset[int] = frozenset(),
+    ) -> None:
         self._tokenizer = tokenizer
         self._begins = self._at_start = at_start
-        self._skipped = tokenizer.special_ids if skip_special else frozenset[int]()
+        self._skipped = tokenizer.special_ids - shown if skip_special else frozenset[int]()
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +21,9 @@ from modelc.api.app import create_app
 from modelc.api.http_loop import run_until
 from modelc.api.options import ServeOptions
 from modelc.api.state import ServerState
-from modelc.errors import BadFileError, BadInputError, ModelcError
-from modelc.runtime import Chunk, Sampling
+from modelc.errors import BadFileError, BadInputError, ModelcError, NotFoundError
+from modelc.runtime import Chunk, Sampling, TokenLogprob
+from modelc.runtime.adapters import AdapterReport
 from modelc.runtime.scheduler import Counters
 
 BOS_ID = 256
@@ -37,6 +40,7 @@ class FakeGeneration:
         self.seed = seed
         self.sampling = sampling
         self.finish_reason: str | None = None
+        self.stop_string: str | None = None
         self.error: ModelcError | None = None
         self.cancelled = threading.Event()
         self.submitted_s = time.perf_counter()
@@ -57,6 +61,7 @@ class FakeModel:
     fail_seed: int | None = None  # the only one that fails
     pieces_of_seed: dict[int, Sequence[str]] = field(default_factory=dict)  # instead of `pieces`
     logprobs_of_seed: dict[int, float] = field(default_factory=dict)  # of each token
+    template_variables: list[dict[str, Any]] = field(default_factory=list)  # with the tools, of each conversation
     name: str = "fake/model"
     n_ctx: int = 300
     architecture: str = "llama"
@@ -66,18 +71,52 @@ class FakeModel:
     total_bytes: int = 20
     n_threads: int = 1
     gamma: int = 3
+    kv: str | None = "f16"
+    fallback: str | None = None
     counters: Counters = field(default_factory=Counters)
     tensor_names: list[str] = field(default_factory=lambda: ["a.weight", "b.weight"])
     tokenizer: Any = field(
         default_factory=lambda: SimpleNamespace(
-            bos_id=BOS_ID, special_texts=frozenset({"<s>"}), least_tokens=lambda text: len(text) // 4
+            bos_id=BOS_ID,
+            bos_token="<s>",
+            eos_token="",
+            pad_id=BOS_ID,
+            add_bos=True,
+            special_ids=frozenset({BOS_ID}),
+            special_texts=frozenset({"<s>"}),
+            eog_ids=frozenset({BOS_ID}),
+            least_tokens=lambda text: len(text) // 4,
+            encode=lambda text, add_special, parse_special: list(text.encode()),
+            token_bytes=lambda token: b"<s>" if token == BOS_ID else bytes([token]),
+            first_token_bytes=lambda token: bytes([token]),
         )
     )
     prompts: list[list[int]] = field(default_factory=list)
     continued: list[bool] = field(default_factory=list)  # whether the answer goes on with the prompt's text
     messages: list[list[dict[str, str]]] = field(default_factory=list)
     generations: list[FakeGeneration] = field(default_factory=list)
+    adapters: list[tuple[Path, float]] = field(default_factory=list)
+    constraints: list[Any] = field(default_factory=list)
+    stop_string: str | None = None  # what ends an answer
     closed: bool = False
+
+    def as_text_model(self) -> FakeModel:
+        return self
+
+    def pinned(self) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def check_constraint(self, constraint: object) -> None:
+        self.constraints.append(constraint)
+
+    def load_lora(self, path: Path, alpha: float) -> AdapterReport:
+        if not os.path.exists(path):  # noqa: PTH110  # False also for names that no file can have
+            raise NotFoundError("no such file", path=path)
+        self.adapters.append((path, alpha))
+        return AdapterReport(3, 1, "LoRA loaded")
+
+    def unload_lora(self) -> None:
+        self.adapters.clear()
 
     def tokenize(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
         parts = text.split("<s>") if parse_special else [text]
@@ -89,7 +128,8 @@ class FakeModel:
     def detokenize(self, ids: Sequence[int]) -> str:
         return bytes(i for i in ids if i < BOS_ID).decode(errors="replace")
 
-    def chat_prompt_ids(self, messages: list[dict[str, str]], tools: object = None) -> list[int]:
+    def chat_prompt_ids(self, messages: list[dict[str, str]], tools: object = None, **variables: Any) -> list[int]:
+        self.template_variables.append({"tools": tools, **variables})
         self.messages.append(messages)
         if any(message["role"] == "martian" for message in messages):
             raise BadInputError("the chat template refuses the messages", param="messages")
@@ -98,7 +138,13 @@ class FakeModel:
         return self.tokenize("".join(f"{m['role']}: {m['content']}\n" for m in messages))
 
     def submit(
-        self, prompt_ids: Sequence[int], sampling: Sampling, sink: Callable[[Chunk], None], *, continues: bool = False
+        self,
+        prompt_ids: Sequence[int],
+        sampling: Sampling,
+        sink: Callable[[Chunk], None],
+        *,
+        continues: bool = False,
+        shown: frozenset[int] = frozenset(),
     ) -> FakeGeneration:
         self.prompts.append(list(prompt_ids))
         self.continued.append(continues)
@@ -114,7 +160,7 @@ class FakeModel:
     def _generate(self, generation: FakeGeneration, sink: Callable[[Chunk], None]) -> None:
         sampling = generation.sampling
         pieces = self.pieces_of_seed.get(generation.seed, self.pieces)
-        logprobs = (self.logprobs_of_seed.get(generation.seed, 0.0),) if sampling.logprobs else ()
+        logprob = self.logprobs_of_seed.get(generation.seed, 0.0)
         reason = "length" if sampling.max_tokens < len(pieces) else "stop"
         generation.started_s = time.perf_counter()
         generation.cancelled.wait(self.prefill_s)
@@ -127,9 +173,10 @@ class FakeModel:
                 reason = "error"
                 break
             generation.completion_tokens += 1
-            sink(Chunk(piece, (i,), None, logprobs))
+            sink(Chunk(piece, (i,), None, (TokenLogprob(i, logprob),) if sampling.logprobs else ()))
             generation.cancelled.wait(self.delay_s)
         generation.finish_reason = reason
+        generation.stop_string = self.stop_string
         sink(Chunk("", (), reason))
 
 
@@ -163,22 +210,23 @@ def client(client_of: ClientMaker, model: FakeModel) -> TestClient[Litestar]:
     return client_of(model)
 
 
+@contextmanager
+def serving(model: Any, **options: Any) -> Iterator[str]:
+    """Serve a model on a real socket in a thread while the block runs, and give the URL."""
+    server = ServerState(ServeOptions(**options), model)
+    stop = threading.Event()
+    listener = bind_listener(server.options.bind, 0)
+    url = url_of(listener)
+    thread = threading.Thread(target=run_until, args=(stop, server, listener))
+    thread.start()
+    try:
+        yield url
+    finally:
+        stop.set()
+        thread.join(10)
+
+
 @pytest.fixture
 def served() -> ServerMaker:
-    """Serve a model on a real socket in a thread while the block runs, and give the URL."""
-
-    @contextmanager
-    def serve(model: FakeModel, **options: Any) -> Iterator[str]:
-        server = ServerState(ServeOptions(**options), model)  # type: ignore[arg-type]  # a fake
-        stop = threading.Event()
-        listener = bind_listener(server.options.bind, 0)
-        url = url_of(listener)
-        thread = threading.Thread(target=run_until, args=(stop, server, listener))
-        thread.start()
-        try:
-            yield url
-        finally:
-            stop.set()
-            thread.join(10)
-
-    return serve
+    """`serving`, for tests that need no import."""
+    return serving

@@ -32,6 +32,13 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     assert caught.value.param == "listen"
 
 
+def test_connections_have_the_protocol_with_which_asyncio_sends_at_once() -> None:
+    with bind_listener("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()[:2]):
+        connection, _ = listener.accept()
+        with connection:
+            assert connection.proto == socket.IPPROTO_TCP
+
+
 def test_a_listener_has_a_url() -> None:
     with bind_listener("127.0.0.1", 0) as listener:
         port = listener.getsockname()[1]

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import httpx
+import pytest
 from litestar import Litestar
 from litestar.testing import TestClient
 
@@ -30,7 +31,7 @@ def test_a_whole_answer(client: TestClient[Litestar]) -> None:
         "choices": [
             {
                 "index": 0,
-                "message": {"role": "assistant", "content": "The capital is Pärïs."},
+                "message": {"role": "assistant", "content": "The capital is Pärïs.", "refusal": None},
                 "logprobs": None,
                 "finish_reason": "stop",
             }
@@ -149,10 +150,21 @@ def test_messages_reach_the_template_as_text(client: TestClient[Litestar], model
     assert model.messages == [[{"role": "system", "content": "s"}, {"role": "user", "content": "a\nb"}]]
 
 
-def test_what_a_later_version_will_do_is_not_ignored_now(client: TestClient[Litestar], model: Any) -> None:
-    response = client.post(URL, json={**HELLO, "tools": [{"type": "function", "function": {"name": "f"}}]})
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"function_call": {"name": "f"}}, "function_call"),
+        ({"function_call": "f"}, "function_call"),
+    ],
+)
+def test_functions_that_became_tools_are_refused(
+    client: TestClient[Litestar], model: Any, fields: dict[str, Any], param: str
+) -> None:
+    response = client.post(URL, json={**HELLO, **fields})
     error = response.json()["error"]
-    assert (response.status_code, error["param"], error["code"]) == (400, "tools", "unsupported")
+    assert (response.status_code, error["param"], error["code"]) == (400, param, "unsupported")
+    assert "tool" in error["message"]
     assert model.prompts == []
 
 

@@ -1,5 +1,6 @@
 """Generations end when their client goes, on a real connection."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -8,6 +9,11 @@ from typing import Any
 
 import httpx
 import pytest
+
+from modelc.api.generation import LiveAnswer, whole
+from modelc.api.options import ServeOptions
+from modelc.api.state import ServerState
+from modelc.runtime import Sampling
 
 LONG = tuple(f" {i}" for i in range(1000))
 HELLO = b'{"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1000%s}'
@@ -136,3 +142,23 @@ def test_a_client_that_leaves_while_it_sends_is_no_fault_of_the_server(
             time.sleep(0.05)
         assert httpx.get(f"{url}/health").status_code == 200
     assert caplog.text == ""
+
+
+def test_the_event_loop_is_woken_once_for_a_whole_answer(model: Any) -> None:
+    model.pieces, model.prefill_s = LONG[:100], 0.2  # time to say that only the end counts
+
+    async def answered() -> tuple[int, str]:
+        loop = asyncio.get_running_loop()
+        woken, wake = [], loop.call_soon_threadsafe
+
+        def note(callback: Callable[..., object], *args: Any) -> asyncio.Handle:
+            woken.append(callback)
+            return wake(callback, *args)
+
+        loop.call_soon_threadsafe = note  # type: ignore[method-assign]
+        answer = LiveAnswer(ServerState(ServeOptions(), model))
+        answer.submit({"prompt": [1]}, Sampling())
+        (choice,) = await whole(asyncio.Event().wait, answer)  # type: ignore[arg-type]  # never disconnects
+        return len(woken), choice.text
+
+    assert asyncio.run(answered()) == (1, "".join(LONG[:100]))

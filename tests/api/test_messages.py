@@ -1,14 +1,18 @@
 """Messages as chat templates take them."""
 
+from typing import Any
+
 import pytest
 
 from modelc.api.fields import decode_fields
-from modelc.api.messages import template_messages
+from modelc.api.messages import arguments_as_text, template_messages, with_short_ids
 from modelc.api.prompts import ChatFields
 from modelc.errors import BadInputError, ModelcError, UnsupportedError
 
+CALL = '{"id": "call_0123456789abcdef", "type": "function", "function": {"name": "add", "arguments": "%s"}}'
 
-def taken(messages: str) -> list[dict[str, str]]:
+
+def taken(messages: str) -> list[dict[str, Any]]:
     return template_messages(decode_fields(f'{{"messages": {messages}}}'.encode(), ChatFields).messages)
 
 
@@ -17,13 +21,45 @@ def test_text_parts_are_joined_by_line_breaks() -> None:
     assert taken(f'[{{"role": "user", "content": {parts}}}]') == [{"role": "user", "content": "a\nb"}]
 
 
-def test_names_stay_and_fields_that_templates_do_not_know_go() -> None:
-    message = '{"role": "tool", "content": "4", "name": "add", "tool_call_id": "x", "tool_calls": []}'
-    assert taken(f"[{message}]") == [{"role": "tool", "content": "4", "name": "add"}]
+def test_names_and_ids_stay_and_fields_that_templates_do_not_know_go() -> None:
+    message = '{"role": "tool", "content": "4", "name": "add", "tool_call_id": "x", "tool_calls": [], "refusal": null}'
+    assert taken(f"[{message}]") == [{"role": "tool", "content": "4", "name": "add", "tool_call_id": "x"}]
+
+
+def test_reasoning_stays_for_templates_that_show_it() -> None:
+    message = '{"role": "assistant", "content": "4", "reasoning_content": "2 + 2"}'
+    assert taken(f"[{message}]") == [{"role": "assistant", "content": "4", "reasoning_content": "2 + 2"}]
 
 
 def test_developer_is_the_system() -> None:
     assert taken('[{"role": "developer", "content": "be brief"}]') == [{"role": "system", "content": "be brief"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "as_text"),
+    [
+        (r"{\"a\": [1, \"é\"]}", {"a": [1, "é"]}, '{"a": [1, "é"]}'),
+        ("", "", ""),
+        ("[1]", "[1]", "[1]"),
+        (r"{\"a\":", '{"a":', '{"a":'),
+    ],
+)
+def test_arguments_are_objects_where_they_can_be(text: str, arguments: object, as_text: str) -> None:
+    messages = taken(f'[{{"role": "assistant", "tool_calls": [{CALL % text}]}}]')
+    function = {"name": "add", "arguments": arguments}
+    call = {"id": "call_0123456789abcdef", "type": "function", "function": function}
+    assert messages == [{"role": "assistant", "content": None, "tool_calls": [call]}]
+    (call,) = arguments_as_text(messages)[0]["tool_calls"]
+    assert call["function"] == {"name": "add", "arguments": as_text}
+
+
+def test_short_ids_have_nine_letters_and_digits_and_stay_the_same_in_call_and_result() -> None:
+    call, result = CALL % "{}", '{"role": "tool", "content": "4", "tool_call_id": "call_0123456789abcdef"}'
+    messages = with_short_ids(taken(f'[{{"role": "assistant", "tool_calls": [{call}]}}, {result}]'))
+    assert messages[0]["tool_calls"][0]["id"] == messages[1]["tool_call_id"] == "789abcdef"
+    assert with_short_ids(taken('[{"role": "tool", "content": "", "tool_call_id": "c-1"}]'))[0]["tool_call_id"] == (
+        "0000000c1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,7 +73,13 @@ def test_developer_is_the_system() -> None:
         ('[{"role": "user", "content": "a"}, {"role": "user"}]', BadInputError, "messages[1].content"),
         ('[{"role": "user", "content": [{"type": "text"}]}]', BadInputError, "messages[0].content[0].text"),
         ('[{"role": "user", "content": [{"type": "image_url"}]}]', UnsupportedError, "messages[0].content[0].type"),
-        ('[{"role": "assistant", "tool_calls": [{}]}]', UnsupportedError, "messages[0].tool_calls"),
+        ('[{"role": "assistant", "tool_calls": [{}]}]', BadInputError, "messages[0].tool_calls[0].id"),
+        ('[{"role": "assistant", "tool_calls": []}]', BadInputError, "messages[0].content"),
+        (
+            '[{"role": "assistant", "tool_calls": [{"id": "x", "type": "custom", "function": {}}]}]',
+            BadInputError,
+            "messages[0].tool_calls[0].type",
+        ),
     ],
 )
 def test_a_wrong_message_is_named_with_its_place(messages: str, error: type[ModelcError], param: str) -> None:

@@ -37,7 +37,7 @@ def test_a_text_that_is_certainly_too_long_is_not_tokenized(
 
 def test_what_the_template_leaves_out_does_not_count(client_of: Any, model: Any) -> None:
     model.chat_template = "{{ messages[0].content[:9] }}"
-    model.chat_prompt_ids = lambda messages: [1]
+    model.chat_prompt_ids = lambda messages, tools: [1]
     response = client_of(model).post("/chat", json={"messages": [{"role": "user", "content": LONG}]})
     assert response.status_code == 200
 

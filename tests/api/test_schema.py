@@ -59,6 +59,8 @@ def test_ranges_of_fields_are_told(document: dict[str, Any]) -> None:
     assert fields["properties"]["top_p"]["anyOf"][0]["maximum"] == 1
 
 
-def test_what_needs_the_key_is_told(document: dict[str, Any]) -> None:
-    assert document["paths"]["/health"]["get"]["security"] == []
-    assert document["paths"]["/chat"]["post"]["security"] == [{"key": []}]
+def test_what_needs_a_key_is_told(client_of: Any, model: Any, document: dict[str, Any]) -> None:
+    assert document["paths"]["/chat"]["post"]["security"] == []
+    keyed = client_of(model, api_keys=("secret",)).get("/schema", headers={"x-api-key": "secret"}).json()
+    assert keyed["paths"]["/health"]["get"]["security"] == []
+    assert keyed["paths"]["/chat"]["post"]["security"] == [{"bearer": []}, {"key": []}]

@@ -35,6 +35,25 @@ def test_special_tokens_in_the_text_are_recognised_only_when_asked(client: TestC
     assert client.post("/tokenize", json={**body, "parse_special": True}).json()["tokens"] == [BOS]
 
 
+def test_special_tokens_in_a_prompt_are_recognised_unless_told_otherwise(client: TestClient[Litestar]) -> None:
+    body = {"prompt": "<s>", "add_special_tokens": False}
+    assert client.post("/tokenize", json=body).json()["tokens"] == [BOS]
+    assert client.post("/tokenize", json={**body, "parse_special": False}).json()["count"] == 3
+
+
+@pytest.mark.parametrize("path", ["/tokenizer_info", "/v1/tokenizer_info"])
+def test_the_tokenizer_s_special_tokens_are_told(client: TestClient[Litestar], path: str) -> None:
+    assert client.get(path).json() == {
+        "bos_token": "<s>",
+        "eos_token": None,
+        "pad_token": "<s>",
+        "add_bos_token": True,
+        "vocab_size": 257,
+        "model_max_length": 300,
+        "chat_template": "{{ messages }}",
+    }
+
+
 @pytest.mark.parametrize(
     ("body", "param"),
     [({}, "input"), ({"input": 5}, "input"), ({"inputs": "a"}, "inputs"), ({"inputs": ["a", 1]}, "inputs[1]")],

@@ -42,7 +42,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def packed_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache for packed weights."""
-    monkeypatch.setattr("modelc.resolve.cache_folder", lambda: tmp_path / "cache")
+    for module in ("resolve", "inventory", "hub.pulling"):
+        monkeypatch.setattr(f"modelc.{module}.cache_folder", lambda: tmp_path / "cache")
     return tmp_path / "cache" / "packed"
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from tests.cli.conftest import Modelc
 from tests.formats.gguf_builder import GGML_F32, Gguf
+from tests.onnx.graphs import graph_model, node, value
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -103,3 +104,18 @@ def test_inspect_takes_the_format_where_the_name_is_wrong(modelc: Modelc, gguf: 
     misnamed = gguf.rename(gguf.with_suffix(".onnx"))
     assert modelc("inspect", misnamed, "-f", "gguf").code == 0
     assert modelc("inspect", misnamed, "-f", "gguff").code == 2
+
+
+def test_inspect_shows_inputs_outputs_and_operators_of_a_graph(modelc: Modelc, tmp_path: Path) -> None:
+    path = tmp_path / "graph.onnx"
+    nodes = [node("Exp", ["x"], ["a"]), node("Exp", ["a"], ["b"]), node("Strange", ["b"], ["y"])]
+    path.write_bytes(graph_model(nodes, [value("x", shape=["batch", 4])], ["y"]).SerializeToString())
+    text = modelc("inspect", path).out
+    assert "in     x     f32 [batch, 4]" in text
+    assert "operators      Exp 2, Strange 1" in text and "not supported  Strange" in text
+    assert "execution_plan" not in text
+    graph = json.loads(modelc("inspect", path, "--json").out)["graph"]
+    assert (graph["operators"], graph["unsupported"]) == ({"Exp": 2, "Strange": 1}, ["Strange"])
+    assert graph["inputs"] == [{"name": "x", "type": "f32", "shape": ["batch", 4]}]
+    refused = modelc("run", path, "--port", "0")
+    assert refused.code == 1 and "the operator 'Strange' is not supported" in refused.err

@@ -18,6 +18,10 @@ def test_pack_puts_the_model_into_the_store_under_its_files_name(modelc: Modelc,
     assert read_header(packed).name == "tiny-model"
 
 
+def test_quiet_prints_the_path_alone(modelc: Modelc, gguf: Path, tmp_path: Path) -> None:
+    assert modelc("pack", gguf, "--quiet").out == f"{tmp_path / 'store' / 'tiny-model.v1.modelc'}\n"
+
+
 def test_pack_of_the_same_name_adds_the_next_version(modelc: Modelc, gguf: Path, tmp_path: Path) -> None:
     for _ in range(2):
         assert modelc("pack", gguf, "--name", "tiny").code == 0

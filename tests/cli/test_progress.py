@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from modelc.cli.progress import ProgressBar, bar_line
+from modelc.cli.progress import Pace, ProgressBar, bar_line
 from modelc.cli.text import bytes_text
 
 
@@ -40,3 +40,25 @@ def test_a_terminal_sees_one_line_that_is_wiped_at_the_end(monkeypatch: pytest.M
     assert drawn[0] == drawn[-1] == ""
     assert 2 <= len(drawn[1:-1]) < 20
     assert all(len(line) < 40 for line in drawn)
+
+
+def test_the_pace_is_that_of_the_last_seconds() -> None:
+    pace = Pace()
+    assert pace.text(0, 1000, 0.0) == ""
+    assert pace.text(100, 1000, 1.0) == "100 B/s  0:09 left"
+    assert pace.text(300, 1000, 2.0) == "150 B/s  0:05 left"
+    assert [pace.text(300 + 10 * i, 1000, 2.0 + i) for i in range(1, 10)][-1] == "10 B/s  1:01 left"
+    assert pace.text(1000, 1000, 12.0).endswith("B/s")
+    assert pace.text(5, 10, 13.0) == ""  # something else has begun
+
+
+def test_a_pace_without_a_total_has_no_end() -> None:
+    pace = Pace()
+    pace.text(0, 0, 0.0)
+    assert pace.text(5_000_000, 0, 1.0) == "5.00 MB/s"
+
+
+def test_a_narrow_terminal_gets_the_figures_without_the_bar() -> None:
+    line = bar_line(41_000_000, 100_000_000, "downloading model.gguf", bytes_text, "5.00 MB/s  0:12 left", 40)
+    assert line == "downloading …  41%  5.00 MB/s  0:12 left"
+    assert len(line) <= 40

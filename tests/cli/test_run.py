@@ -8,6 +8,7 @@ import pytest
 
 from modelc.api.options import ServeOptions
 from modelc.errors import BadFileError
+from modelc.runtime.adapters import AdapterReport
 from tests.cli.conftest import Modelc
 
 LOADED = "modelc.runtime.load"
@@ -55,7 +56,7 @@ def test_every_flag_reaches_the_server(modelc: Modelc, gguf: Path, served: Serve
     more = "--top-k 40 --top-p 0.9 --min-p 0.1 --repetition-penalty 1.1 --presence-penalty 0.2 --frequency-penalty 0.3"
     assert modelc("run", gguf, *flags.split(), *more.split(), "--seed", "7").code == 0
     options = served.options
-    assert (options.bind, options.port, options.api_key) == ("::1", 9000, "k")
+    assert (options.bind, options.port, options.api_keys) == ("::1", 9000, ("k",))
     assert (options.rate_limit, options.max_concurrent) == (60, 2)
     assert options.defaults == {
         "max_tokens": 9,
@@ -93,15 +94,43 @@ def test_cors_names_the_origins_whose_pages_may_call(
     assert served.options.cors_origins == origins
 
 
+def test_clients_can_be_limited(modelc: Modelc, gguf: Path, served: Served, tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text("one\ntwo\n")
+    flags = ["--api-key", f"@{tmp_path / 'keys'}", "--api-key", "three", "--trusted-proxy", "10.0.0.0/8"]
+    flags += ["--trusted-proxy", "::1", "--max-body", "1MiB", "--access-log", "json", "--adapters", str(tmp_path)]
+    assert modelc("run", gguf, *flags).code == 0
+    options = served.options
+    assert options.api_keys == ("one", "two", "three")
+    assert [str(network) for network in options.trusted_proxies] == ["10.0.0.0/8", "::1/128"]
+    assert (options.max_body_bytes, options.access_log, options.adapters) == (1 << 20, "json", tmp_path)
+    missing = modelc("run", gguf, "--adapters", tmp_path / "no")
+    assert (missing.code, "no such folder of adapters" in missing.err) == (1, True)
+
+
+def test_adapters_are_loaded_with_the_model(
+    modelc: Modelc, gguf: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[Path, float]] = []
+
+    def load_loras(adapters: list[tuple[Path, float]], progress: object) -> AdapterReport:
+        given.extend(adapters)
+        return AdapterReport(1, 0, "LoRA loaded: 1 weight")
+
+    monkeypatch.setattr(LOADED, lambda path, **options: SimpleNamespace(load_loras=load_loras))
+    assert modelc("run", gguf, "--lora", "a.safetensors:0.5", "--lora", "b", "--lora", "c:d").code == 0
+    served.load_model()
+    assert given == [(Path("a.safetensors"), 0.5), (Path("b"), 1.0), (Path("c:d"), 1.0)]
+
+
 def test_settings_hold_where_no_flag_is_given(
     modelc: Modelc, gguf: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MODELC_PORT", "9001")
     monkeypatch.setenv("MODELC_API_KEY", "from outside")
     assert modelc("run", gguf).code == 0
-    assert (served.options.port, served.options.api_key) == (9001, "from outside")
+    assert (served.options.port, served.options.api_keys) == (9001, ("from outside",))
     assert modelc("run", gguf, "--port", "0", "--api-key", "flag").code == 0
-    assert (served.options.port, served.options.api_key) == (0, "flag")
+    assert (served.options.port, served.options.api_keys) == (0, ("flag",))
 
 
 @pytest.mark.parametrize(
@@ -117,6 +146,9 @@ def test_settings_hold_where_no_flag_is_given(
         (["--anchor-tokens", "-1"], "Must be >= 0"),
         (["--cors", "none", "--cors", "http://a.example"], "none stands alone"),
         (["--gamma", "33"], "Must be <= 32"),
+        (["--max-body", "much"], "'--max-body'"),
+        (["--trusted-proxy", "proxy.example"], "not a proxy"),
+        (["--access-log", "xml"], 'Choose from: "json", "text"'),
     ],
 )
 def test_wrong_flags_are_usage_errors(modelc: Modelc, gguf: Path, served: Served, flags: list[str], told: str) -> None:
@@ -161,6 +193,7 @@ def test_the_model_is_packed_and_loaded_by_the_server_after_it_listens(
             "anchor_tokens": 4,
             "kv_memory": 3 << 19,
             "gamma": 8,
+            "kernels": None,
         },
     )
 

@@ -1,6 +1,6 @@
 import pytest
 
-from modelc.cli.text import bytes_text, count_text, printable, shortened, table
+from modelc.cli.text import bytes_text, count_text, duration_text, printable, safe_text, shortened, table
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,12 @@ def test_a_table_gives_way_in_its_first_column() -> None:
         "a.very.long…     1",
         "b             1000",
     ]
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0:00"), (7, "0:07"), (65, "1:05"), (7380, "2:03:00")])
+def test_durations_read_as_on_a_clock(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+def test_safe_text_keeps_line_breaks_and_no_other_control_characters() -> None:
+    assert safe_text("a\n\tb\x1b[31m\r") == "a\n\tb\\x1b[31m\\r"

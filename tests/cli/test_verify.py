@@ -25,6 +25,11 @@ def test_verify_says_that_a_whole_file_is_whole(modelc: Modelc, packed: Path) ->
     assert json.loads(modelc("verify", packed, "--json").out) == {"path": str(packed), "ok": True, "tensors": 3}
 
 
+def test_quiet_leaves_the_answer_to_the_exit_code(modelc: Modelc, packed: Path) -> None:
+    result = modelc("verify", packed, "-q")
+    assert (result.code, result.out, result.err) == (0, "", "")
+
+
 def test_verify_names_the_tensor_of_a_flipped_bit(modelc: Modelc, packed: Path) -> None:
     flip_last_bit(packed)
     result = modelc("verify", packed)

@@ -16,7 +16,7 @@ from modelc.ir import Model
 from tests.formats.gguf_builder import small_gguf
 from tests.formats.modelc.artifacts import forge, tiny_model
 from tests.formats.pytorch_builder import archive, state_dict, tensor, zip_of
-from tests.formats.safetensors_builder import build, small_safetensors
+from tests.formats.safetensors_builder import build, small_safetensors, write_shards
 
 # Each example writes and reads a file of a few kilobytes: well below a millisecond.
 FUZZ = settings(max_examples=100, deadline=5000, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -62,7 +62,7 @@ json_values = st.recursive(
 )
 
 
-def replace_one(header: dict[str, Any], data: st.DataObject) -> None:
+def replace_one(header: dict[str, Any] | list[Any], data: st.DataObject) -> None:
     """Puts another value somewhere in `header`."""
     place: Any = header
     while True:
@@ -207,3 +207,22 @@ def test_headers_with_other_values_and_a_valid_checksum(path: Path, artifact: by
     answers(modelc.read, path)
     with contextlib.suppress(ModelcError):
         modelc.verify(path)
+
+
+@FUZZ
+@given(data=st.data())
+def test_folders_with_other_values_in_an_index_or_beside_the_weights(path: Path, data: st.DataObject) -> None:
+    folder = path.with_name("folder")
+    folder.mkdir(exist_ok=True)
+    index = write_shards(folder)
+    beside = {
+        index.name: json.loads(index.read_bytes()),
+        "config.json": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4},
+        "modules.json": [{"type": "models.Pooling"}],
+        "tokenizer_config.json": {"chat_template": "{{ messages }}", "bos_token": "<s>"},
+    }
+    changed = data.draw(st.sampled_from(sorted(beside)))
+    replace_one(beside[changed], data)
+    for name, content in beside.items():
+        (folder / name).write_text(json.dumps(content))
+    answers(open_model, folder)

@@ -42,6 +42,8 @@ def test_inline_initializers_are_read(tmp_path: Path) -> None:
     path = write(tmp_path, numpy_helper.from_array(WEIGHTS, "layer0.weight"), author="nobody")
     model = open_model(path)
     assert (model.name, model.architecture, model.source_format) == ("tiny", "mlp", "onnx")
+    plan = model.metadata.pop("onnx.execution_plan")
+    assert plan["graphs"][0]["initializers"] == {name: {"tensor": name} for name in model.tensors}
     assert model.metadata == {"author": "nobody", "onnx.ir_version": 9, "onnx.opset": {"": 17}}
     tensor = model.tensors["layer0.weight"]
     assert (tensor.dtype.name, tensor.shape, tensor.stored.tobytes()) == ("f32", (2, 3), WEIGHTS.tobytes())

@@ -334,3 +334,20 @@ def test_a_damaged_file_beside_is_named(tmp_path: Path, name: str, content: str,
     (tmp_path / name).write_text(content)
     with pytest.raises(BadFileError, match=message):
         safetensors.read(write(tmp_path, small_safetensors()))
+
+
+@pytest.mark.parametrize(
+    ("listed", "message"),
+    [
+        ("[", "json_keys is not JSON"),
+        ('["absent"]', "list of keys"),
+        ('"a"', "list of keys"),
+        ('["a"]', "key a is not JSON"),
+    ],
+)
+def test_damaged_json_in_the_metadata_is_refused(tmp_path: Path, listed: str, message: str) -> None:
+    header = json.dumps({"__metadata__": {"a": "{", "modelc.json_keys": listed}}).encode()
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(BadFileError, match=message):
+        safetensors.read(path)

@@ -10,19 +10,29 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 from numba.core.registry import cpu_target
 
+from modelc.formats import open_model
 from modelc.ir import Model
+from modelc.kernels.special_functions import PLAIN
+from modelc.runtime.encoder import Encoder
 from modelc.runtime.engine import Rows
-from tests.kernels import test_dot, test_elementary, test_simd
+from modelc.runtime.options import Options
+from tests.kernels import test_dot, test_elementary, test_sample, test_simd
 from tests.kernels.float_math import tricky_floats
 from tests.kernels.opcode_runner import run, unwritten
+from tests.kernels.test_array_maps import mapped
 from tests.models.tiny_llama import tiny_llama, tiny_llama_of
+from tests.onnx.graphs import computed
+from tests.onnx.test_runner import everything
 from tests.runtime.tiny_engine import engine_of
 
 f32 = np.float32
+
+BERT = Path(__file__).parents[1] / "data" / "hf" / "bert-tiny"
 
 # One small model with an attention of its own kind; two block types, one of them through the codebook.
 MIXED = {"": "q8_0", "ffn_gate": "iq4_nl", "ffn_up": "iq4_nl"}
@@ -73,9 +83,38 @@ def model_logits(variant: str) -> Iterator[np.ndarray]:
         yield engine.run([Rows(0, 71, tokens[71:72], 1), Rows(1, 0, tokens[:11], 11), Rows(2, 0, tokens[3:4], 1)])
 
 
+def graph() -> Iterator[np.ndarray]:
+    """Every kind of array instruction, and functions of elements of all magnitudes."""
+    proto, feeds = everything()
+    yield from computed(proto, feeds)
+    x = tricky_floats(2000, 5)
+    x = x[np.isfinite(x)]
+    for name in sorted(PLAIN):
+        y = mapped(name, x)
+        yield y[~np.isnan(y)]
+
+
+def encoder() -> Iterator[np.ndarray]:
+    """Embeddings of an encoder: attention over whole texts, GELU, layer norms, pooling."""
+    with Encoder(open_model(BERT), Options(1)) as model:
+        yield model.embed([[5], list(range(60)), [7, 8, 9]])
+
+
+def draws() -> Iterator[np.ndarray]:
+    """Tokens that every way of sampling draws, and what Mirostat learns."""
+    logits = test_sample.random_logits(3000, 5)
+    ways = [{"top_p": 0.9}, {"typical_p": 0.5}, {"top_n_sigma": 1.0}, {"xtc": (1.0, 0.01)}]
+    ways += [{"mirostat": version, "mu": 5.0, "tau": 3.0, "eta": 0.1} for version in (1, 2)]
+    asks = [test_sample.Ask(1.3, seed=seed, **way) for way in ways for seed in range(20)]
+    yield np.array([test_sample.draw_and_learn(logits, ask) for ask in asks])
+
+
 PARTS: dict[str, Callable[[], Iterator[np.ndarray]]] = {
+    "encoder": encoder,
+    "graph": graph,
     "conversions": conversions,
     "dots": dots,
+    "draws": draws,
     "elementary": elementary,
 }
 

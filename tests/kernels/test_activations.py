@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from modelc.kernels import env
+from modelc.kernels.activations import SCALE_AT
 from tests.kernels.activation_records import Q_MAX, quantize, records
 from tests.kernels.float_math import F32
 from tests.kernels.opcode_runner import run
@@ -81,3 +82,16 @@ def test_values_too_small_for_a_scale_weigh_nothing(activation: str) -> None:
     scale_at = env.RECORD_BYTES[activation] - 16
     numbers = quantized_bytes(x, activation, 1)[0, 0, :2, scale_at : scale_at + 8].copy().view(f32)
     assert (np.abs(numbers) < 1e-25).all()
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("damage", [np.nan, -np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_seen_in_the_scale_wherever_it_stands(activation: str, damage: float) -> None:
+    x = np.random.default_rng(1).standard_normal((32, 96), f32)
+    for row in range(32):
+        x[row, 32 + row] = damage  # every place of the second block
+    out = quantized_bytes(x, activation, 1).view(np.uint8)
+    at, size = SCALE_AT[activation], env.RECORD_BYTES[activation]
+    scales = out.reshape(-1, size)[:, at : at + 4].copy().view(f32).reshape(4, 3, 8).transpose(0, 2, 1).reshape(32, 3)
+    assert not np.isfinite(scales[:, 1]).any()
+    assert np.isfinite(scales[:, [0, 2]]).all()

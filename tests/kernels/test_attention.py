@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ from tests.kernels.opcode_runner import UNWRITTEN, float_bits, is_unwritten, run
 
 f32 = np.float32
 
-# (head_dim, heads that share keys, type of keys and values, hot window of `mixed`)
-VARIANTS = [
+# (head_dim, heads that share keys, type of keys and values, hot window of `mixed`, sliding window)
+Variant: TypeAlias = tuple[int, int, str, int] | tuple[int, int, str, int, int]
+VARIANTS: list[Variant] = [
     (16, 2, "f32", 0),
     (32, 1, "f32", 0),
     (64, 3, "f16", 0),
@@ -27,6 +29,12 @@ VARIANTS = [
     *((16, 2, "mixed", window) for window in (0, 1, 2, 16, 23, 64, 129, 1 << 31)),
     (64, 3, "mixed", 64),
     (32, 8, "mixed", 23),
+    *((16, 2, "f32", 0, sliding) for sliding in (1, 15, 16, 17, 64, 130)),
+    (256, 4, "f16", 0, 70),
+    (16, 2, "int8", 0, 33),
+    (64, 3, "int8", 0, 64),
+    *((16, 2, "mixed", 23, sliding) for sliding in (10, 23, 64)),
+    (32, 8, "mixed", 64, 70),
 ]
 LENGTHS = (1, 15, 16, 17, 63, 64, 65, 130)  # around chunks of 16 and pages of 64
 KV_HEADS = 2
@@ -61,11 +69,11 @@ class Stored:
         return Stored(*(np.repeat(x, group, 1) for x in (self.codes, self.scales, self.floats)))
 
 
-def attend(q: F32, k: Stored, v: Stored, positions: np.ndarray, scale: float, cold: np.ndarray) -> F32:
+def attend(q: F32, k: Stored, v: Stored, positions: np.ndarray, scale: float, cold: np.ndarray, low: np.ndarray) -> F32:
     """Softmax(q k * scale) v in the order that `kernels.attention` lays down; (queries, heads, head_dim).
 
     q (queries, heads, head_dim) at `positions`; k and v of the kv heads; cold (queries): positions before it are read
-    in codes.
+    in codes; low (queries): those before it are not seen.
     """
     group = q.shape[1] // k.scales.shape[1]
     k, v = k.for_group(group), v.for_group(group)
@@ -78,7 +86,8 @@ def attend(q: F32, k: Stored, v: Stored, positions: np.ndarray, scale: float, co
             chain = fma(keys[:, :, d].T, q[:, :, d, None], chain)
         return chain
 
-    visible = np.arange(n_positions) <= positions[:, None, None]
+    at = np.arange(n_positions)
+    visible = (low[:, None, None] <= at) & (at <= positions[:, None, None])
     in_codes = np.arange(n_positions) < cold[:, None, None]
     of_codes, of_floats = scores(k.codes) * (f32(scale) * k.scales.T), scores(k.floats) * f32(scale)
     s = np.where(visible, np.where(in_codes, of_codes, of_floats), f32(-np.inf))
@@ -105,6 +114,7 @@ class Sequence:
     group: int
     kv: str
     window: int
+    sliding: int
     q: F32  # (positions, heads, head_dim)
     k: F32  # (positions, kv_heads, head_dim)
     v: F32
@@ -151,7 +161,7 @@ class Sequence:
         }
         scale = float_bits(self.head_dim**-0.5)
         fields = [0, width + 3, self.heads, KV_HEADS, LAYER_AT, scale, q.size, SCORES_STRIDE]
-        fields += [q.size + scores.size, width + 5, env.FIRST_COUNTER, self.window]
+        fields += [q.size + scores.size, width + 5, env.FIRST_COUNTER, self.window, self.sliding]
         variant = f"{self.head_dim}.{self.group}.{self.kv}"
         run(f"attention_scores.{variant}", fields, environment, n_threads)
         run(f"attention.{variant}", fields, environment, n_threads)
@@ -171,7 +181,7 @@ def first_float(kv: str, window: int, positions: np.ndarray) -> np.ndarray:
 
 
 @functools.cache
-def sequence(head_dim: int, group: int, kv: str, window: int) -> Sequence:
+def sequence(head_dim: int, group: int, kv: str, window: int, sliding: int = 0) -> Sequence:
     rng = np.random.default_rng(head_dim)
     q = rng.standard_normal((N_POSITIONS, KV_HEADS * group, head_dim), f32)
     k, v = rng.standard_normal((2, N_POSITIONS, KV_HEADS, head_dim), f32)
@@ -180,12 +190,13 @@ def sequence(head_dim: int, group: int, kv: str, window: int) -> Sequence:
     positions = np.unique([n - 1 + i for n in LENGTHS for i in range(8)])
     expected = np.full(q.shape, UNWRITTEN, f32)
     cold = first_float(kv, window, positions)
-    expected[positions] = attend(q[positions], Stored.of(k), Stored.of(v), positions, head_dim**-0.5, cold)
-    return Sequence(head_dim, group, kv, window, q, k, v, expected)
+    low = np.maximum(positions + 1 - sliding, 0) if sliding else np.zeros_like(positions)
+    expected[positions] = attend(q[positions], Stored.of(k), Stored.of(v), positions, head_dim**-0.5, cold, low)
+    return Sequence(head_dim, group, kv, window, sliding, q, k, v, expected)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_one_row_shared_by_all_threads_has_the_bits_of_the_formula(variant: tuple[int, int, str, int]) -> None:
+def test_one_row_shared_by_all_threads_has_the_bits_of_the_formula(variant: Variant) -> None:
     s = sequence(*variant)
     for n in LENGTHS:
         for n_threads in (1, 2, 3, 5):
@@ -193,12 +204,12 @@ def test_one_row_shared_by_all_threads_has_the_bits_of_the_formula(variant: tupl
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_single_rows_in_a_batch_have_the_bits_of_the_formula(variant: tuple[int, int, str, int]) -> None:
+def test_single_rows_in_a_batch_have_the_bits_of_the_formula(variant: Variant) -> None:
     sequence(*variant).check([(n - 1, 1) for n in LENGTHS], n_threads=2)
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=str)
-def test_runs_of_rows_have_the_bits_of_the_formula(variant: tuple[int, int, str, int]) -> None:
+def test_runs_of_rows_have_the_bits_of_the_formula(variant: Variant) -> None:
     s = sequence(*variant)
     for count in range(2, 9):
         s.check([(n - 1, count) for n in LENGTHS], n_threads=count % 3 + 1)
@@ -212,13 +223,29 @@ def test_runs_and_single_rows_mix() -> None:
 @pytest.mark.parametrize(
     ("variant", "error"), [((16, 2, "f32", 0), 1e-6), ((16, 2, "int8", 0), 0.02), ((16, 2, "mixed", 64), 0.02)], ids=str
 )
-def test_the_reference_is_near_the_truth(variant: tuple[int, int, str, int], error: float) -> None:
+def test_the_reference_is_near_the_truth(variant: Variant, error: float) -> None:
     s = sequence(*variant)
     q, k, v = s.q[64].astype(np.float64), *(np.repeat(x[:65].astype(np.float64), s.group, 1) for x in (s.k, s.v))
     scores = np.einsum("hd,phd->hp", q, k) / 4
     weights = np.exp(scores - scores.max(1, keepdims=True))
     truth = np.einsum("hp,phd->hd", weights / weights.sum(1, keepdims=True), v)
     assert np.abs(s.expected[64] - truth).max() < error
+
+
+@pytest.mark.parametrize("variant", [(16, 2, "f32", 0, 20), (16, 2, "int8", 0, 20), (16, 2, "mixed", 9, 20)], ids=str)
+def test_what_the_window_has_left_is_not_read(variant: Variant) -> None:
+    s = sequence(*variant)
+    k, v = s.k.copy(), s.v.copy()
+    k[:96] = v[:96] = np.nan if s.kv == "f32" else 1e30  # the queries from 129 on touch the chunk from 96 on
+    forgotten = replace(s, k=k, v=v)
+    forgotten.check([(129, 1)], n_threads=2)
+    forgotten.check([(129, 7), (129, 1)], n_threads=2)
+
+
+def test_a_window_as_long_as_the_sequence_changes_nothing() -> None:
+    assert_same_bits(sequence(16, 2, "f32", 0, 1 << 31).expected, sequence(16, 2, "f32", 0).expected)
+    assert (sequence(16, 2, "f32", 0, 130).expected[129] == sequence(16, 2, "f32", 0).expected[129]).all()
+    assert (sequence(16, 2, "f32", 0, 129).expected[129] != sequence(16, 2, "f32", 0).expected[129]).any()
 
 
 def test_no_window_is_int8_and_a_wide_one_is_f32() -> None:
@@ -232,14 +259,14 @@ def test_no_window_is_int8_and_a_wide_one_is_f32() -> None:
 
 @pytest.mark.parametrize("variant", [(16, 2, "f32", 0), (16, 2, "int8", 0), (16, 2, "mixed", 6)], ids=str)
 def test_a_far_smaller_score_has_no_weight_and_a_large_one_does_not_overflow(
-    variant: tuple[int, int, str, int],
+    variant: Variant,
 ) -> None:
     s = sequence(*variant)
     q = np.full_like(s.q, 1e4)
     k = np.where(np.arange(N_POSITIONS)[:, None, None] == 5, 1.0, -1.0).astype(f32) * np.ones_like(s.k)
     positions = np.arange(17)
     cold = first_float(s.kv, s.window, positions)
-    expected = attend(q[:17], Stored.of(k[:17]), Stored.of(s.v[:17]), positions, 0.25, cold)
+    expected = attend(q[:17], Stored.of(k[:17]), Stored.of(s.v[:17]), positions, 0.25, cold, 0 * positions)
     far = replace(s, q=q, k=k, expected=np.concatenate([expected, s.expected[17:]]))
     far.check([(16, 1)])
     far.check([(9, 8)])

@@ -39,6 +39,18 @@ def test_values_are_scaled_last(name: str) -> None:
     assert_same_bits(out[:2, :64], values[[3, 40]] * f32(0.3))
 
 
+@pytest.mark.parametrize("name", ["q4_1", "f16"])
+@pytest.mark.parametrize(("index", "rows"), [("position", [5, 0, 33]), ("first", [0, 0, 0])])
+def test_rows_are_added_to_what_is_there(name: str, index: str, rows: list[int]) -> None:
+    plain = random_weights(name, ROWS, 64, np.random.default_rng(1))
+    lanes, values = to_lanes(DTYPES[name], plain, ROWS, 64), dequantize(DTYPES[name], plain, (ROWS, 64))
+    x = np.random.default_rng(2).standard_normal((3, 64)).astype(f32)
+    expected = x + values[rows]
+    environment = {env.WEIGHTS: lanes, env.FLOATS: x, env.N_ROWS: 3, env.POSITIONS: np.array([5, 0, 33])}
+    run(f"embed.{name}.{index}", [0, 64, 0, 64, float_bits(1.0)], {**environment, env.TOKENS: np.array([9, 9, 9])}, 2)
+    assert_same_bits(x, expected)
+
+
 @pytest.mark.parametrize("name", ["q6_k", "bf16"])
 def test_in_a_one_row_batch_each_thread_writes_a_row_of_its_own(name: str) -> None:
     out, values = embed(name, 256, [33], 1.0, 3)

@@ -25,7 +25,7 @@ ISAS = {
     "v4": ("x86-64-v4", V4),
 }
 
-PARTS = ("conversions", "dots", "elementary", "model:mixed.a8.f16")
+PARTS = ("conversions", "dots", "draws", "elementary", "encoder", "graph", "model:mixed.a8.f16")
 ALL_PARTS = (
     *(f"model:{name}.a8.f16" for name in BLOCK_TYPES),
     *(f"model:{name}.a16.f32" for name in BLOCK_TYPES),

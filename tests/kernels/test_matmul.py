@@ -211,3 +211,22 @@ def test_with_float_weights_too_only_wanted_rows_are_computed() -> None:
     out = memory[x.size :].reshape(9, 32)
     assert np.isfinite(out[:2]).all()
     assert is_unwritten(out[2:])
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(17, 1), (80, 12), (150, 7), (48, 513)])
+def test_a_product_is_added_to_what_is_there(rows: int, cols: int) -> None:
+    groups = (rows + 15) // 16
+    plain, lanes = weights("f32", rows, cols)
+    x = activations(17, cols)
+    before = np.zeros((17, groups * 16), f32)
+    before[:, :rows] = activations(17, rows)
+    expected = before[:, :rows] + float_product(decode_floats("f32", plain, rows, cols), x)
+    for n_tokens in (1, *TOKENS):
+        for n_threads in (1, 3):
+            memory = np.concatenate([x.reshape(-1), before[:n_tokens].reshape(-1), unwritten(1)])
+            environment = {env.WEIGHTS: lanes, env.FLOATS: memory, env.N_ROWS: n_tokens}
+            run("matmul_add.f32", [0, cols, groups, 0, x.size, groups * 16, 0, 0, cols], environment, n_threads)
+            out = memory[x.size : -1].reshape(n_tokens, groups * 16)
+            assert_same_bits(out[:, :rows], expected[:n_tokens])
+            assert (out[:, rows:] == 0).all()
+            assert is_unwritten(memory[-1:])

@@ -63,9 +63,31 @@ def test_heads_are_rotated_as_the_formula_says(style: str, head_dim: int, rows: 
         copies = np.concatenate([angles] * n_threads) if rows == 1 else angles
         memory = np.concatenate([x.reshape(-1), copies.reshape(-1)])
         environment = {env.FLOATS: memory, env.N_ROWS: rows}
-        run(f"rope.{style}.{head_dim}", [0, stride, heads, x.size], environment, n_threads)
+        run(f"rope.{style}.{head_dim}", [0, stride, heads, x.size, head_dim], environment, n_threads)
         assert_same_bits(memory[: x.size].reshape(rows, stride), expected)
         assert_same_bits(memory[x.size :], copies.reshape(-1))
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("rows", [1, 3])
+def test_columns_behind_the_rotated_ones_stay(style: str, rows: int) -> None:
+    heads, head_dim, rotated = 3, 96, 48
+    angles = angle_factors(style, rotated, POSITIONS[:rows], 1.0)
+    x = np.random.default_rng(2).standard_normal((rows, heads, head_dim), f32)
+    alone = np.ascontiguousarray(x[..., :rotated])
+    for part, size in ((alone, rotated), (x, head_dim)):
+        memory = np.concatenate([part.reshape(-1), angles.reshape(-1)])
+        before = part.copy()
+        run(
+            f"rope.{style}.{rotated}",
+            [0, heads * size, heads, part.size, size],
+            {env.FLOATS: memory, env.N_ROWS: rows},
+            1,
+        )
+        part[:] = memory[: part.size].reshape(part.shape)
+        assert (part[1:, ..., :rotated] != before[1:, ..., :rotated]).any() or rows == 1
+        assert_same_bits(part[..., rotated:], before[..., rotated:])
+    assert_same_bits(np.ascontiguousarray(x[..., :rotated]), alone)
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -31,12 +31,30 @@ class Ask:
     bias: dict[int, float] = field(default_factory=dict)
     seed: int = 0
     position: int = 0
+    allowed: tuple[int, ...] | None = None
+    typical_p: float = 0.0
+    top_n_sigma: float = 0.0
+    xtc: tuple[float, float] = (0.0, 0.1)  # probability, threshold
+    mirostat: int = 0
+    mu: float = 0.0
+    tau: float = 0.0
+    eta: float = 0.0
 
 
 def draw(logits: F32, ask: Ask) -> int:
     """The token that the compiled function chooses."""
+    return draw_and_learn(logits, ask)[0]
+
+
+def draw_and_learn(logits: F32, ask: Ask) -> tuple[int, float]:
+    """The token that the compiled function chooses, and Mirostat's mu after it."""
     n = len(logits)
     work, candidates = unwritten((n + 63) // 64 * 64), np.zeros(n, np.int32)
+    scores = unwritten((n + 63) // 64 * 64)
+    mask = np.zeros((n + 31) // 32, np.int32)
+    flags = np.zeros(32 * len(mask), np.uint8)
+    flags[list(ask.allowed or ())] = 1
+    mask[:] = np.packbits(flags, bitorder="little").view(np.int32)
     seen = np.array(ask.seen, np.int64)
     answer, counts = (np.array(list(part), np.int64) for part in (ask.counts, ask.counts.values()))
     tokens, values = np.array(list(ask.bias), np.int64), np.array(list(ask.bias.values()), np.float64)
@@ -50,17 +68,25 @@ def draw(logits: F32, ask: Ask) -> int:
         (env.COUNTS, counts),
         (env.BIAS_TOKENS, tokens),
         (env.BIAS_VALUES, values),
+        (env.SCORES, scores),
     ):
         block[slot] = array.ctypes.data
+    block[env.MASK] = 0 if ask.allowed is None else mask.ctypes.data
+    is_selective = ask.temperature > 0 and bool(ask.typical_p or ask.top_n_sigma or ask.xtc[0] or ask.mirostat)
+    block[env.MIROSTAT] = ask.mirostat
     block[[env.N_VOCAB, env.N_SEEN, env.N_ANSWER, env.N_BIAS]] = n, len(seen), len(answer), len(tokens)
     block[[env.TOP_K, env.SEED, env.POSITION]] = ask.top_k, ask.seed, ask.position
     floats = block.view(np.float64)
     floats[[env.TEMPERATURE, env.TOP_P, env.MIN_P]] = ask.temperature, ask.top_p, ask.min_p
     floats[[env.REPETITION, env.PRESENCE, env.FREQUENCY]] = ask.repetition, ask.presence, ask.frequency
+    floats[[env.TYPICAL_P, env.TOP_N_SIGMA]] = ask.typical_p, ask.top_n_sigma
+    floats[[env.XTC_PROBABILITY, env.XTC_THRESHOLD]] = ask.xtc
+    floats[[env.MIROSTAT_MU, env.MIROSTAT_TAU, env.MIROSTAT_ETA]] = ask.mu, ask.tau, ask.eta
     before = logits.copy()
-    (token,) = python_function(objects().addresses(["sample"])["sample"], 1, 1)(block.ctypes.data)
+    name = "select" if is_selective else "sample"
+    (token,) = python_function(objects().addresses([name])[name], 1, 1)(block.ctypes.data)
     assert np.array_equal(logits, before, equal_nan=True), "the caller's logits are left as they are"
-    return token
+    return token, float(floats[env.MIROSTAT_MU])
 
 
 def expected_draw(logits: F32, ask: Ask) -> int:
@@ -72,6 +98,8 @@ def expected_draw(logits: F32, ask: Ask) -> int:
         w[token] = w[token] - f32(ask.presence) - f32(ask.frequency) * f32(count)
     for token, value in ask.bias.items():
         w[token] += f32(value)
+    if ask.allowed is not None:
+        w[np.isin(np.arange(len(w)), ask.allowed, invert=True)] = -np.inf
     if ask.temperature <= 0:
         return int(np.argmax(w))
     e = exp((w - w.max()) * f32(1 / ask.temperature))
@@ -170,6 +198,24 @@ def test_a_flat_distribution_is_searched_to_its_end() -> None:
     for seed in range(30):
         for ask in (Ask(top_k=3000, seed=seed), Ask(top_p=0.97, seed=seed)):
             assert draw(logits, ask) == expected_draw(logits, ask)
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 100, 5000])
+def test_masked_draws_are_those_of_the_reference(n: int) -> None:
+    logits = random_logits(n, n)
+    rng = np.random.default_rng(n)
+    for share in (0.0, 0.02, 0.5, 0.98, 1.0):
+        allowed = (int(rng.integers(n)), *(int(i) for i in np.flatnonzero(rng.random(n) < share)))
+        for seed in range(8):
+            for temperature, top_k in ((0.0, 0), (1.0, 0), (3.0, 0), (3.0, 5)):
+                ask = Ask(temperature, top_k, seed=seed, allowed=allowed)
+                assert draw(logits, ask) == expected_draw(logits, ask)
+                assert draw(logits, ask) in allowed
+
+
+def test_a_mask_without_tokens_has_no_token() -> None:
+    for temperature in (0.0, 1.0):
+        assert draw(random_logits(100, 1), Ask(temperature, allowed=())) == -1
 
 
 # ------------------------------------------------------------------------------------------- each parameter by itself

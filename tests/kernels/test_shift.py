@@ -38,10 +38,16 @@ def random_cache(head_dim: int, kv: str) -> Records:
 
 
 def shift(
-    variant: tuple[str, int, str], cache: Records, old: list[int], new: list[int], move: tuple[int, int, int]
+    variant: tuple[str, int, str],
+    cache: Records,
+    old: list[int],
+    new: list[int],
+    move: tuple[int, int, int],
+    rotated: int | None = None,
 ) -> None:
     style, head_dim, kv = variant
-    factors, angles = np.full(3 * head_dim + 16, np.nan, f32), frequencies(head_dim)
+    rotated = head_dim if rotated is None else rotated
+    factors, angles = np.full(3 * head_dim + 16, np.nan, f32), frequencies(rotated)
     old_pages, new_pages = np.array(old), np.array(new)
     block = np.zeros(env.N_SHIFT, np.int64)
     block[env.SHIFT_KV] = cache.ctypes.data + LAYER_AT
@@ -50,6 +56,7 @@ def shift(
     block[env.SHIFT_HEADS] = HEADS
     block[[env.SHIFT_ANCHOR, env.SHIFT_DROPPED, env.SHIFT_COMPUTED]] = move
     block[[env.SHIFT_FREQUENCIES, env.SHIFT_FACTORS]] = angles.ctypes.data, factors.ctypes.data
+    block[env.SHIFT_ROTATED] = rotated
     name = f"shift.{style}.{head_dim}.{kv}"
     python_function(objects().addresses([name])[name], 1, 0)(block.ctypes.data)
 
@@ -82,6 +89,18 @@ def test_what_is_behind_the_dropped_positions_moves_down(
         copy_value(heads, source % PAGE, to_heads, target % PAGE)
     shift(variant, cache, old, new, move)
     assert cache.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("rotated", [0, 32])
+def test_columns_that_are_not_rotated_move_as_they_are(rotated: int) -> None:
+    variant = ("halves", 80, "f32")
+    cache = random_cache(80, "f32").copy()
+    before = cache["heads"].copy()
+    shift(variant, cache, [2, 0, 5], [2, 0, 5], (4, 37, 60), rotated)
+    for target in range(4, 23):
+        key, old = (exact_keys(heads[2], at) for heads, at in ((cache["heads"], target), (before, target + 37)))
+        assert (key[:, rotated:] == old[:, rotated:]).all()
+        assert (key[:, :rotated] == rotated_back(old[:, :rotated], "halves", 37)).all()
 
 
 @pytest.mark.parametrize("style", ["pairs", "halves"])

@@ -42,9 +42,15 @@ def fit_signed(values: F32, least: int, most: int) -> F32:
     step = exact * f32(0.2) / f32(least)
     first = exact - step * f32(5)
     best = first + try_scales(values, first, step, least, most) * step
-    step = step * f32(0.125)
-    first = best - step * f32(8)
-    return first + try_scales(values, first, step, least, most) * step
+    codes = np.clip(np.rint(values * inverse_of(best)[:, None]), f32(least), f32(most))
+    products, squares = (sum_lanes(terms[:, :16] + terms[:, 16:]) for terms in (codes * values, codes * codes))
+    return np.where(squares > 0, products / squares, best)
+
+
+def sum_lanes(lanes: F32) -> F32:
+    for n in (8, 4, 2, 1):
+        lanes = lanes[:, :n] + lanes[:, n : 2 * n]
+    return lanes[:, 0]
 
 
 def try_scales(values: F32, first: F32, step: F32, least: int, most: int) -> F32:

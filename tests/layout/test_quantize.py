@@ -1,9 +1,9 @@
 """Values into blocks: the bits against a plain reference, the errors against other quantizers."""
 
+import functools
 import hashlib
 
 import gguf
-import numba
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -33,16 +33,16 @@ REFERENCE_ERRORS: dict[str, dict[str, float]] = {
     "iq4_xs": {"normal": 0.001532, "uniform": 0.03495, "heavy tails": 0.006697, "sparse": 0.01708},
 }
 DIGESTS = {
-    "q4_0": "7b97dbc837825503",
+    "q4_0": "9d19343b57234dff",
     "q4_1": "e4bc83126f2d2cad",
-    "q5_0": "4c3092cc88f655d1",
+    "q5_0": "f2671bca2610331c",
     "q5_1": "8f2709c336118498",
-    "q8_0": "48c5a5d9c3b5392b",
+    "q8_0": "e41c0f994de02499",
     "q2_k": "dcf708392ae03d14",
-    "q3_k": "99f4ef3731971abf",
+    "q3_k": "adff4f71f5a13974",
     "q4_k": "6ff485743f22fcae",
     "q5_k": "fa4e1135c3ee01dd",
-    "q6_k": "7fcbd8b1397a5bb9",
+    "q6_k": "da534b553d9d52a0",
     "iq4_nl": "753d65edddc078eb",
     "iq4_xs": "41b6ea69119cc8c0",
 }
@@ -125,8 +125,8 @@ def test_bytes_do_not_depend_on_the_number_of_threads(name: str, monkeypatch: py
     monkeypatch.setattr(parallel, "MIN_THREAD_BYTES", 1)
     values = weights("normal")
     results = []
-    for threads in range(1, numba.get_num_threads() + 1):
-        numba.set_num_threads(threads)
+    for threads in range(1, 4):
+        monkeypatch.setattr(parallel, "n_cpus", functools.partial(int, threads))
         results.append(quantize(DTYPES[name], values, values.shape).tobytes())
     assert len(set(results)) == 1
 

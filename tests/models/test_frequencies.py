@@ -39,3 +39,13 @@ def test_yarn_scaling_leaves_fast_dimensions_and_divides_slow_ones() -> None:
     assert scaling.magnitude == pytest.approx(0.1 * np.log(4.0) + 1)
     assert RopeScaling("yarn", 4.0, 2048, attention_factor=1.5).magnitude == 1.5
     assert RopeScaling("linear", 4.0).magnitude == 1.0
+
+
+def test_longrope_divides_by_the_set_of_the_context_and_stretches_both() -> None:
+    scaling = RopeScaling("longrope", 4.0, 64, short_divisors=(1.0, 2.0), long_divisors=(1.0, 8.0))
+    assert scaling.divisors(64).tolist() == [1, 2]
+    assert scaling.divisors(65).tolist() == [1, 8]
+    assert rope_frequencies(4, 100.0, scaling, scaling.divisors(65)).tolist() == [1.0, 0.0125]
+    assert scaling.magnitude == pytest.approx((1 + np.log(4) / np.log(64)) ** 0.5, rel=1e-15)
+    assert RopeScaling("longrope", 4.0, 64, attention_factor=1.5).magnitude == 1.5
+    assert RopeScaling("linear", 4.0).divisors(65) is None

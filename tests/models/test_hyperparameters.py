@@ -50,6 +50,18 @@ def test_text_must_be_text() -> None:
         KEYS.text("n")
 
 
+def test_lists_are_checked_item_by_item() -> None:
+    keys = Hyperparameters({"names": ["a", "b"], "values": [1, 0.5], "mixed": ["a", 1], "flags": [True]})
+    assert keys.texts("names") == ["a", "b"]
+    assert keys.numbers("values") == (1.0, 0.5)
+    for key in ("mixed", "missing", "flags"):
+        for get in (keys.texts, keys.numbers):
+            with pytest.raises(BadFileError, match=key):
+                get(key)
+    with pytest.raises(BadFileError, match=r"values.*got 0\.5.*from 0\.6"):
+        keys.numbers("values", low=0.6)
+
+
 @pytest.mark.parametrize("limits", [{"low": 8}, {"high": 6}])
 def test_limits_are_part_of_the_message(limits: dict[str, int]) -> None:
     with pytest.raises(BadFileError, match=r"a\.n.*got 7.*integer from \d+ to \d+"):

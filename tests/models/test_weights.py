@@ -7,6 +7,7 @@ from modelc.dtypes import DTYPES
 from modelc.errors import BadFileError
 from modelc.ir import Model, Tensor
 from modelc.layout import to_lanes
+from modelc.models.hugging_face import HuggingFace
 from modelc.models.weights import Weights
 from tests.kernels.stored_blocks import random_weights
 
@@ -44,6 +45,30 @@ def test_matrices_that_are_in_lanes_already_are_used_in_place() -> None:
     source.tensors["a.weight"] = Tensor("a.weight", plain.dtype, plain.shape, lanes, "lanes")
     weights = Weights(source, SHAPES)
     assert weights.base + weights.matrix("a.weight").offset == lanes.ctypes.data
+
+
+def test_rows_of_a_matrix_are_a_matrix_of_their_own() -> None:
+    source = model()
+    tensor = source.tensors["a.weight"]
+    weights = Weights(source, SHAPES)
+    part = weights.rows("a.weight", 16, 4)
+    assert (part.rows, part.cols, part.groups) == (4, 32, 1)
+    second = to_lanes(tensor.dtype, tensor.stored, *tensor.shape)[-part.cols // 32 * (32 + 256) :]
+    assert ctypes.string_at(weights.base + part.offset, second.size) == second.tobytes()
+
+
+def test_what_a_checkpoint_stores_otherwise_is_as_gguf_has_it() -> None:
+    values = np.arange(6, dtype=np.float32)
+    tensors = {
+        "m.n": Tensor("m.n.weight", DTYPES["f32"], (6,), values.view(np.uint8)),
+        "t.w": Tensor("t.w.weight", DTYPES["f32"], (2, 3), values.view(np.uint8)),
+    }
+    source = Model("m", "x", "safetensors", {}, {tensor.name: tensor for tensor in tensors.values()})
+    names = HuggingFace("m.", {"norm": "m.n", "w": "t.w"}, frozenset({"w"}), frozenset({"norm"}))
+    weights = Weights(source, {"norm.weight": (6,), "w.weight": (3, 2)}, source=names)
+    assert weights.vector("norm.weight").tolist() == [1, 2, 3, 4, 5, 6]
+    assert (weights.matrix("w.weight").rows, weights.matrix("w.weight").cols) == (3, 2)
+    assert weights.sources == {"m.n.weight", "t.w.weight"}
 
 
 def test_vectors_become_float32() -> None:

@@ -50,7 +50,7 @@ def instructions_of(builder: Builder) -> tuple[list[Instruction], Placement]:
     """What a finished builder emitted, and where its buffers are; the last instruction writes the logits."""
     instructions = builder._instructions
     logits = next(a.buffer for a in instructions[-1].accesses if a.writes and a.buffer is not None)
-    return instructions, place(instructions, logits)
+    return instructions, place(instructions, [logits])
 
 
 def lifetimes(instructions: Sequence[Instruction]) -> dict[Buffer, tuple[int, int]]:

@@ -3,12 +3,15 @@ import itertools
 import numpy as np
 import pytest
 
+from modelc.formats import open_model
 from modelc.models import lower
 from modelc.program import Buffer, Builder
 from modelc.program.allocate import barriers, place
 from modelc.program.program import ALL, PRIVATE, ROWS, Access, Instruction
 from tests.models.tiny_llama import tiny_llama, tiny_llama_of
 from tests.program.race_check import instructions_of, lifetimes, overlapping, races
+from tests.runtime.tiny_encoder import BERT
+from tests.runtime.tiny_mlp import mlp_of
 
 ONE_ROW, MANY = 0, 1  # modes; bit 1 << mode of a mask
 
@@ -31,7 +34,7 @@ def steps(*accesses: Access | tuple[Access, ...]) -> list[Instruction]:
 
 def masks_of(*accesses: Access | tuple[Access, ...], kept: Buffer | None = None) -> list[int]:
     instructions = steps(*accesses)
-    return barriers(instructions, place(instructions, kept or buffer()).offsets)
+    return barriers(instructions, place(instructions, [kept or buffer()]).offsets)
 
 
 # --------------------------------------------------------------------------------------------------------- barriers
@@ -98,7 +101,7 @@ def test_copies_of_the_threads_are_no_conflict_in_one_row_batches() -> None:
 def test_a_buffer_in_the_place_of_a_dead_one_waits_for_its_readers() -> None:
     a, b = buffer(), buffer()
     instructions = steps(write(a), read(a), write(b), read(b))
-    placement = place(instructions, b)
+    placement = place(instructions, [b])
     assert placement.offsets[a] == placement.offsets[b]
     assert barriers(instructions, placement.offsets) == [0, 3, 3, 3]
 
@@ -112,7 +115,7 @@ def test_keys_and_values_conflict_within_a_layer_only() -> None:
 def test_floats_and_quants_are_different_memory() -> None:
     x, q = buffer(), buffer(space="quants")
     instructions = steps(write(x), read(q))
-    offsets = place(instructions, buffer()).offsets
+    offsets = place(instructions, [buffer()]).offsets
     assert offsets[x] == offsets[q] == 0
     assert barriers(instructions, offsets) == [0, 0]
 
@@ -122,7 +125,7 @@ def test_floats_and_quants_are_different_memory() -> None:
 
 def test_buffers_that_do_not_live_together_share_memory() -> None:
     a, b, c = buffer(), buffer(), buffer()
-    placement = place(steps(write(a), (read(a), write(b)), (read(b), write(c)), read(c)), c)
+    placement = place(steps(write(a), (read(a), write(b)), (read(b), write(c)), read(c)), [c])
     assert placement.offsets[a] == placement.offsets[c] != placement.offsets[b]
     assert placement.floats == 2 * a.size
 
@@ -130,20 +133,20 @@ def test_buffers_that_do_not_live_together_share_memory() -> None:
 def test_only_buffers_of_one_shape_share_memory_so_that_padding_stays_zero() -> None:
     a = buffer(40)
     for other in (buffer(48), buffer(40, rows=16), buffer(40, private=True)):
-        placement = place(steps(write(a), write(other)), other)
+        placement = place(steps(write(a), write(other)), [other])
         assert not overlapping(a, other, placement.offsets)
 
 
 def test_the_result_stays_to_the_end() -> None:
     a, b, c = buffer(), buffer(), buffer()
     instructions = steps(write(a), write(b), write(c))
-    assert place(instructions, a).floats == 2 * a.size  # b and c share
-    assert place(instructions, c).floats == a.size
+    assert place(instructions, [a]).floats == 2 * a.size  # b and c share
+    assert place(instructions, [c]).floats == a.size
 
 
 def test_each_space_has_its_own_size() -> None:
     x, q = buffer(rows=16), Buffer(32, 48, 8, "quants", private=True)
-    placement = place(steps(write(x), write(q)), x)
+    placement = place(steps(write(x), write(q)), [x])
     assert (placement.floats, placement.quant_bytes) == (16 * 32, 8 * 48)
 
 
@@ -164,20 +167,32 @@ def random_instructions(seed: int) -> list[Instruction]:
 
 def real_instructions(name: str) -> list[Instruction]:
     builder = Builder(max_rows=40, max_out=8, n_threads=3, n_ctx=100)
-    model = tiny_llama("f32", dim=50, ffn_dim=71) if name == "odd" else tiny_llama_of(name)
+    models = {
+        "odd": lambda: tiny_llama("f32", dim=50, ffn_dim=71),
+        "encoder": lambda: open_model(BERT),
+        "mlp": lambda: mlp_of({"layer0.weight": (40, 33), "layer0.bias": (40,), "layer1.weight": (7, 40)}),
+    }
+    model = models[name]() if name in models else tiny_llama_of(name)
     lower(model).program(builder)
     return instructions_of(builder)[0]
 
 
 PROGRAMS = {f"random {seed}": lambda seed=seed: random_instructions(seed) for seed in range(20)}
-PROGRAMS |= {name: lambda name=name: real_instructions(name) for name in ("odd", "q8_0", "f16")}
+PROGRAMS |= {name: lambda name=name: real_instructions(name) for name in ("odd", "q8_0", "f16", "encoder", "mlp")}
+
+
+def test_what_is_filled_from_outside_shares_memory_with_nothing_before_its_last_use() -> None:
+    given, a, b = buffer(), buffer(), buffer()
+    instructions = steps(write(a), (read(a), write(b)), (read(b), read(given)))
+    offsets = place(instructions, [b], [given]).offsets
+    assert len({offsets[x] for x in (given, a, b)}) == 3
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_no_program_has_a_race(name: str) -> None:
     instructions = PROGRAMS[name]()
     kept = next(a.buffer for i in reversed(instructions) for a in i.accesses if a.buffer is not None)
-    offsets = place(instructions, kept).offsets
+    offsets = place(instructions, [kept]).offsets
     masks = barriers(instructions, offsets)
     for mode in (ONE_ROW, MANY):
         assert races(instructions, offsets, masks, mode) == []
@@ -193,7 +208,7 @@ def test_buffers_that_live_together_have_no_memory_in_common(name: str) -> None:
     spans = lifetimes(instructions)
     kept = next(iter(spans))
     spans[kept] = (spans[kept][0], len(instructions))
-    placement = place(instructions, kept)
+    placement = place(instructions, [kept])
     assert set(placement.offsets) == set(spans)
     sizes = {"floats": placement.floats, "quants": placement.quant_bytes}
     for b in spans:

@@ -43,7 +43,9 @@ def request(tokens: list[int], max_tokens: int = N_CTX) -> Request:
     sampler = SimpleNamespace(seed=0)
     tokenizer = BpeTokenizer.byte_fallback()
     decoder = StreamDecoder(tokenizer)
-    return Request(tokens, Sampling(max_tokens=max_tokens), sampler, tokenizer.eog_ids, decoder, lambda chunk: None)
+    log_probabilities = SimpleNamespace()
+    sampling = Sampling(max_tokens=max_tokens)
+    return Request(tokens, sampling, sampler, tokenizer.eog_ids, decoder, log_probabilities, lambda chunk: None)
 
 
 def prompt(n: int, *end: int) -> list[int]:

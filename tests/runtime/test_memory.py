@@ -3,8 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modelc.runtime import memory
-from modelc.runtime.memory import HUGE_PAGE, allocate, physical_bytes
+from modelc.runtime.memory import HUGE_PAGE, allocate
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.int64])
@@ -39,38 +38,3 @@ def test_memory_that_is_not_touched_is_not_used() -> None:
     grown_pages = int(statm.read_text().split()[1]) - before
     assert grown_pages * 4096 < 1 << 26
     assert array.size == 1 << 30
-
-
-@pytest.fixture
-def groups(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Files of control groups; 16 GiB of memory."""
-    files: dict[str, str] = {}
-
-    def read_text(path: Path) -> str:
-        if path.name not in files:
-            raise FileNotFoundError(path)
-        return files[path.name]
-
-    monkeypatch.setattr(memory.Path, "read_text", read_text)
-    monkeypatch.setattr(memory.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 4 << 20}.get, raising=False)
-    return files
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "expected"),
-    [
-        (None, "", 16 << 30),
-        ("memory.max", "max\n", 16 << 30),
-        ("memory.max", f"{2 << 30}\n", 2 << 30),
-        ("memory.max", f"{64 << 30}\n", 16 << 30),
-        ("memory.limit_in_bytes", f"{3 << 30}\n", 3 << 30),
-        ("memory.limit_in_bytes", "9223372036854771712\n", 16 << 30),
-        ("memory.max", "gibberish\n", 16 << 30),
-    ],
-)
-def test_the_smaller_of_machine_and_control_group_counts(
-    groups: dict[str, str], file: str | None, text: str, expected: int
-) -> None:
-    if file is not None:
-        groups[file] = text
-    assert physical_bytes() == expected

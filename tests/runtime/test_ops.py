@@ -1,6 +1,7 @@
 """Operations on arrays: values against float64, bits against sums written out, and every refusal."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -184,3 +185,31 @@ def test_arrays_that_do_not_fit_are_refused(call: object, param: str) -> None:
     with pytest.raises(BadInputError) as error:
         call()  # type: ignore[operator]
     assert error.value.param == param
+
+
+X = np.ones((2, 3), np.float32)
+HEADS = np.ones((2, 2, 4), np.float32)
+RAGGED = [[1.0], [1.0, 2.0]]
+
+
+@pytest.mark.parametrize(
+    ("call", "param"),
+    [
+        (lambda: ops.matmul(RAGGED, X), "a"),
+        (lambda: ops.linear(X, "abc"), "weight"),
+        (lambda: ops.softmax(X, axis=2), "axis"),
+        (lambda: ops.softmax(X, axis=None), "axis"),
+        (lambda: ops.layer_norm(X, eps="a"), "eps"),
+        (lambda: ops.rms_norm(X, eps=float("nan")), "eps"),
+        (lambda: ops.rope(HEADS[0], RAGGED), "positions"),
+        (lambda: ops.rope(HEADS[0], [0, 1], theta=0), "theta"),
+        (lambda: ops.rope(HEADS[0], [0, 1], scaling=5), "scaling"),
+        (lambda: ops.attention(HEADS, HEADS, HEADS, scale="a"), "scale"),
+        (lambda: ops.attention(HEADS, HEADS, HEADS, mask=np.ones((9, 9))), "mask"),
+        (lambda: ops.gelu(None), "x"),
+    ],
+)
+def test_an_argument_of_another_kind_is_named(call: Callable[[], object], param: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        call()
+    assert caught.value.param == param

@@ -158,3 +158,21 @@ def test_what_is_found_is_what_was_kept_and_in_the_end_everything_is_given_back(
     while cache.drop_oldest():
         pass
     assert (len(cache), pool.n_free) == (0, 60)
+
+
+def test_what_different_engines_computed_is_kept_apart_and_forgotten_alone() -> None:
+    pool = PagePool(8)
+    cache = PrefixCache(pool)
+    tokens = list(range(2 * PAGE))
+    for maker in ("first", "second"):
+        cache.keep(tokens, [pool.take(), pool.take()], maker)
+    assert len(cache) == 2
+    pages = {maker: cache.longest(tokens, maker) for maker in ("first", "second", "third")}
+    assert pages["first"][1] == pages["second"][1] == 2 * PAGE
+    assert not set(pages["first"][0]) & set(pages["second"][0])
+    assert pages["third"] == ([], 0)
+    assert cache.count_idle() == 4
+    cache.forget("first")
+    cache.forget("never seen")
+    assert (cache.longest(tokens, "first"), cache.longest(tokens, "second")) == (([], 0), pages["second"])
+    assert (len(cache), pool.n_free) == (1, 6)

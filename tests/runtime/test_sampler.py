@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from modelc.kernels.objects import python_function
-from modelc.runtime.sampler import Sampler, Workspace
+from modelc.runtime.sampler import Compiled, Sampler, Workspace
 from modelc.runtime.sampling import Sampling
+from modelc.text import BpeTokenizer
 from tests.kernels.opcode_runner import objects
 
 VOCAB = 50
@@ -11,7 +12,10 @@ VOCAB = 50
 
 @pytest.fixture(scope="module")
 def workspace() -> Workspace:
-    return Workspace(python_function(objects().addresses(["sample"])["sample"], 1, 1), VOCAB)
+    def compiled(name: str) -> Compiled:
+        return python_function(objects().addresses([name])[name], 1, 1)
+
+    return Workspace(compiled, BpeTokenizer.byte_fallback(), VOCAB)
 
 
 def logits(**values: float) -> np.ndarray:

@@ -3,7 +3,8 @@ from dataclasses import replace
 import pytest
 
 from modelc.errors import BadInputError
-from modelc.runtime.sampling import MAX_SEED, Sampling
+from modelc.runtime.sampling import Sampling
+from modelc.sampling_ranges import MAX_SEED, RANGES
 
 VOCAB = 100
 
@@ -17,14 +18,7 @@ def test_the_defaults_are_greedy_and_allowed() -> None:
 @pytest.mark.parametrize(
     ("name", "low", "high", "below", "above"),
     [
-        ("max_tokens", 0, 1 << 31, -1, (1 << 31) + 1),
-        ("temperature", 0.0, 1000.0, -0.1, 1000.1),
-        ("top_k", 0, 1 << 31, -1, (1 << 31) + 1),
-        ("top_p", 0.0, 1.0, -0.01, 1.01),
-        ("min_p", 0.0, 1.0, -0.01, 1.01),
-        ("repetition_penalty", 0.01, 100.0, 0.0, 101.0),
-        ("presence_penalty", -100.0, 100.0, -101.0, 101.0),
-        ("frequency_penalty", -100.0, 100.0, -101.0, 101.0),
+        *((name, low, high, low - 1, high + 1) for name, (low, high, _) in RANGES.items()),
         ("seed", 0, MAX_SEED, -1, MAX_SEED + 1),
     ],
 )
@@ -67,7 +61,15 @@ def test_stop_strings_are_limited_in_their_length_together() -> None:
         Sampling(stop=("a" * 4096, "b")).check(10)
 
 
-@pytest.mark.parametrize("name", ["max_tokens", "top_k"])
-def test_counts_are_integers(name: str) -> None:
-    with pytest.raises(BadInputError, match=f"'{name}'"):
-        Sampling(**{name: 1.5}).check(10)
+@pytest.mark.parametrize("name", RANGES)
+def test_values_of_another_type_are_refused(name: str) -> None:
+    for wrong in ("1", None, [1.0], *([1.5] if RANGES[name].is_integer else [])):
+        with pytest.raises(BadInputError, match=f"wrong type: '{name}'"):
+            Sampling(**{name: wrong}).check(10)
+
+
+def test_sequence_breakers_are_limited() -> None:
+    Sampling(dry_sequence_breakers=["a" * 256] * 64).check(10)
+    for wrong in (["a" * 257], ["a"] * 65):
+        with pytest.raises(BadInputError, match="'dry_sequence_breakers'"):
+            Sampling(dry_sequence_breakers=wrong).check(10)

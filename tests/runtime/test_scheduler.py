@@ -11,7 +11,7 @@ from modelc.errors import BadFileError, BusyError
 from modelc.runtime import Chunk, LanguageModel
 from modelc.runtime.kv_memory import KvMemory
 from modelc.runtime.options import Options
-from modelc.runtime.scheduler import ROWS_BESIDE_ANSWERS
+from modelc.runtime.prompt_share import FIRST, MOST
 from tests.models.tiny_llama import tiny_llama
 from tests.runtime.tiny_model import Answer, Gate, audit, model_of, paused, tokens_of
 
@@ -170,10 +170,10 @@ def test_a_request_cancelled_during_its_prompt_gives_its_pages_back() -> None:
         assert (cancelled.wait().reason, cancelled.tokens) == ("cancelled", [])
         assert first.wait().reason == "length"
         wait_until_idle(model)
-        assert model.counters.rows - rows <= ROWS_BESIDE_ANSWERS + 1 + 20
+        assert model.counters.rows - rows <= MOST + 1 + 20
         audit(model)
         again = Answer(model, tokens_of(2, 1000), max_tokens=1).wait()
-        assert again.generation.cached_tokens >= ROWS_BESIDE_ANSWERS, "what was computed is kept"
+        assert again.generation.cached_tokens >= FIRST - 1, "what was computed is kept"
 
 
 def test_a_request_cancelled_during_its_answer_ends_before_the_next_token(model: LanguageModel) -> None:
@@ -292,7 +292,7 @@ def test_running_answers_go_on_while_a_long_prompt_is_computed() -> None:
         gate.open()
         running.wait()
         prompt.wait()
-    assert events.index("prompt") >= 1500 // ROWS_BESIDE_ANSWERS
+    assert events.index("prompt") >= 1500 // MOST
 
 
 def test_an_error_in_a_step_ends_the_requests_in_it_and_no_others(model: LanguageModel) -> None:

@@ -35,6 +35,12 @@ def test_the_rows_of_all_sequences_count() -> None:
     assert [costs.ratio(n) for n in (0, 1, 2, 3)] == [1.0, 1.25, 1.5, 1.5]
 
 
+def test_seconds_are_known_for_steps_as_large_as_a_measured_one() -> None:
+    assert StepCosts(8).seconds(1) is None
+    costs = costs_of((2, 2.0), (4, 6.0))
+    assert [costs.seconds(rows) for rows in (1, 2, 3, 4, 64, 100)] == [None, 2.0, 4.0, 6.0, 6.0, 6.0]
+
+
 def test_interrupted_steps_do_not_count() -> None:
     costs = costs_of((1, 1.0))
     for seconds in (50.0, 1.5, 7.0):

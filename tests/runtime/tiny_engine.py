@@ -26,14 +26,15 @@ def engine_of(
     max_rows: int = MAX_ROWS,
     max_out: int = MAX_ROWS,
     kv_hot_window: int = 64,
+    pages_per_slot: int = PAGES_PER_SLOT,
 ) -> Iterator[Engine]:
-    """An engine with pages for N_SLOTS sequences of 256 positions, handed out in no particular order."""
+    """An engine with pages for N_SLOTS sequences, of 256 positions or of as many pages, in no particular order."""
     lowered = lower(model)
-    program = lowered.program(Builder(max_rows, max_out, n_threads, PAGES_PER_SLOT * 64, activation, kv, kv_hot_window))
-    n_pages = N_SLOTS * PAGES_PER_SLOT
+    program = lowered.program(Builder(max_rows, max_out, n_threads, pages_per_slot * 64, activation, kv, kv_hot_window))
+    n_pages = N_SLOTS * pages_per_slot
     engine = Engine(program, lowered.weights.base, N_SLOTS, n_pages, objects())
     try:
-        engine.pages[:] = np.random.default_rng(3).permutation(n_pages).reshape(N_SLOTS, PAGES_PER_SLOT)
+        engine.pages[:] = np.random.default_rng(3).permutation(n_pages).reshape(N_SLOTS, pages_per_slot)
         yield engine
     finally:
         engine.close()

@@ -122,7 +122,7 @@ def audit(model: LanguageModel) -> None:
 
     def check(engine: Engine, memory: KvMemory) -> None:
         held = Counter(page for request in scheduler._active for page in request.pages)
-        pool, nodes = memory.pool, [memory.prefixes._root]
+        pool, nodes = memory.pool, list(memory.prefixes._roots.values())
         while nodes:
             node = nodes.pop()
             nodes += node.children.values()

@@ -55,6 +55,21 @@ def test_tools_are_passed() -> None:
     assert render("{{ tools[0].function.name }}", tools=[{"function": {"name": "f"}}]) == "f"
 
 
+@pytest.mark.parametrize(
+    ("source", "takes"),
+    [
+        ("{% if tools %}{{ tools | tojson }}{% endif %}{{ messages[-1].content }}", True),
+        ("{% for tool in tools %}{{ tool['function']['name'] }}{% endfor %}", True),
+        ("{% for m in messages %}{{ m.content[0].text }}{% endfor %}{{ tools[0].function | tojson(indent=2) }}", True),
+        ("{% if tools %}{{ raise_exception('no tools') }}{% endif %}{{ messages[-1].content }}", False),
+        ("{{ messages[-1].content }}{% if tools is defined %}tools{% endif %}", False),
+        (None, False),
+    ],
+)
+def test_whether_a_template_takes_tools_is_seen_from_what_it_writes(source: str | None, takes: bool) -> None:
+    assert ChatTemplate(source).takes_tools is takes
+
+
 def test_dates() -> None:
     assert render("{{ strftime_now('%Y') }}") == str(datetime.now().year)
 

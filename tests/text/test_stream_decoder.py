@@ -35,6 +35,8 @@ def test_tokens_of_several_characters_and_control_tokens() -> None:
     ids = [256, 257, 0xC3, 257, 0xA9]
     assert list(map(StreamDecoder(tokenizer).push, ids)) == ["ab", "<|im_end|>", "", "\ufffd<|im_end|>", "\ufffd"]
     assert list(map(StreamDecoder(tokenizer, skip_special=True).push, ids)) == ["ab", "", "", "", "é"]
+    shown = StreamDecoder(tokenizer, skip_special=True, shown=tokenizer.special_ids)
+    assert "".join(map(shown.push, ids)) == tokenizer.decode(ids)
 
 
 @given(st.one_of(st.binary(max_size=40), st.text(max_size=20).map(str.encode)))

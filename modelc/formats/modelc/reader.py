@@ -6,17 +6,16 @@ Prefix, header, sizes and bounds are checked, which takes no time; the checksums
 from __future__ import annotations
 
 from mmap import mmap
-from os import PathLike, sysconf
+from os import PathLike
 from pathlib import Path
-from sys import platform
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from modelc.errors import UnsupportedError
-from modelc.formats.mapping import map_file
-from modelc.formats.modelc import frames, header_json
+from modelc.formats.modelc import header_json
+from modelc.formats.modelc.compiled import map_packed
 from modelc.formats.modelc.header import (
     TENSOR_ALIGNMENT,
     Entry,
@@ -28,6 +27,7 @@ from modelc.formats.modelc.header import (
 )
 from modelc.formats.modelc.pool import ordered_map
 from modelc.ir import Model, Tensor, verify
+from modelc.memory_limit import memory_limit
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 
@@ -36,7 +36,7 @@ def read(path: str | PathLike[str]) -> Model:
     """Reads a `.modelc` file.
 
     Args:
-        path: The file.
+        path: The file, or a compiled file that holds it.
 
     Returns:
         The model. Tensors begin at multiples of 64 in memory and are read-only: views of the mapped file where it is
@@ -48,7 +48,7 @@ def read(path: str | PathLike[str]) -> Model:
         UnsupportedError: A version that this modelc does not know, or a compressed model larger than the memory.
     """
     path = Path(path)
-    data = map_file(path)
+    data = map_packed(path)
     header, text_bytes = open_header(data, path)
     start = data_start(text_bytes)
     if header.compression == "none":
@@ -73,7 +73,7 @@ def read_header(path: str | PathLike[str]) -> Header:
         BadFileError: Damaged, truncated or hostile content.
         UnsupportedError: A version that this modelc does not know.
     """
-    return open_header(map_file(Path(path)), Path(path))[0]
+    return open_header(map_packed(Path(path)), Path(path))[0]
 
 
 def open_header(data: mmap, path: Path) -> tuple[Header, int]:
@@ -89,15 +89,18 @@ def open_header(data: mmap, path: Path) -> tuple[Header, int]:
 
 def _decompress(data: mmap, start: int, header: Header, path: Path) -> tuple[Bytes, list[int]]:
     """The tensors of a compressed file in one read-only array, and where in it each begins."""
+    from modelc.formats.modelc import frames  # late: a plain file needs no zstd
+
     places = []
     end = 0
     for entry in header.entries:
         places.append(align(end, TENSOR_ALIGNMENT))
         end = places[-1] + entry.stored_bytes
-    if end > _memory_bytes():
+    limit = memory_limit()
+    if end > limit:
         # A run of zeros shrinks ten-thousandfold, so the size of the file is no bound.
         hint = "pack it without compression: a plain file is used in place"
-        expected = f"at most {_memory_bytes()} bytes"
+        expected = f"at most {limit} bytes"
         raise UnsupportedError(
             "the model is larger than the memory", path=path, expected=expected, got=f"{end} bytes", hint=hint
         )
@@ -116,10 +119,3 @@ def _decompress(data: mmap, start: int, header: Header, path: Path) -> tuple[Byt
         pass
     memory.flags.writeable = False
     return memory, places
-
-
-def _memory_bytes() -> int:
-    """The machine's memory; where the system does not tell, what a 64-bit process can address."""
-    if platform == "win32":
-        return 1 << 47
-    return sysconf("SC_PAGE_SIZE") * sysconf("SC_PHYS_PAGES")

@@ -7,8 +7,7 @@ from mmap import mmap
 from os import PathLike
 from pathlib import Path
 
-from modelc.formats.mapping import map_file
-from modelc.formats.modelc import frames
+from modelc.formats.modelc.compiled import map_packed
 from modelc.formats.modelc.header import CHECKSUM_BYTES, PREFIX_BYTES, Entry, Header, checksum, damaged, data_start
 from modelc.formats.modelc.pool import ordered_map
 from modelc.formats.modelc.reader import open_header
@@ -19,7 +18,7 @@ def verify(path: str | PathLike[str], progress: Progress | None = None) -> Heade
     """Checks header, sizes, bounds, padding, and the checksum of every tensor.
 
     Args:
-        path: A `.modelc` file.
+        path: A `.modelc` file, or a compiled file, whose weights are checked.
         progress: Called as `progress(done_bytes, total_bytes, label)` after each tensor.
 
     Returns:
@@ -31,7 +30,7 @@ def verify(path: str | PathLike[str], progress: Progress | None = None) -> Heade
         UnsupportedError: A version that this modelc does not know.
     """
     path = Path(path)
-    data = map_file(path)
+    data = map_packed(path)
     header, text_bytes = open_header(data, path)
     start = data_start(text_bytes)
     _check_zeros(data, PREFIX_BYTES + text_bytes, start, path)
@@ -65,6 +64,8 @@ def _check_zeros(data: mmap, start: int, end: int, path: Path, before: Entry | N
 def _check_tensor(content: memoryview, entry: Entry, path: Path) -> None:
     stored = checksum(content)
     if entry.packed_checksum is not None:
+        from modelc.formats.modelc import frames  # late: a plain file needs no zstd
+
         if stored != entry.packed_checksum:
             raise _wrong_checksum(stored, entry.packed_checksum, entry, path)
         frames.check_size(content, entry, path)

@@ -13,7 +13,7 @@ from modelc.dtypes import DType
 from modelc.errors import BadFileError, UnsupportedError
 from modelc.formats.atomic import atomic_write
 from modelc.formats.mapped_pages import release_pages
-from modelc.formats.modelc import frames, header_json
+from modelc.formats.modelc import header_json
 from modelc.formats.modelc.header import (
     COMPRESSIONS,
     MAX_HEADER_BYTES,
@@ -116,7 +116,7 @@ def _write_tensors(
     def prepare(source: Tensor) -> tuple[Tensor, memoryview | bytes, str]:
         tensor = conversion.convert(source) if conversion else source
         stored = _stored(tensor).data
-        return tensor, frames.compress(stored) if compress else stored, checksum(stored)
+        return tensor, _compressed(stored) if compress else stored, checksum(stored)
 
     tensors = model.tensors.values()
     total = sum(stored_bytes(dtypes[tensor.name], tensor.shape) for tensor in tensors)
@@ -143,6 +143,12 @@ def _write_tensors(
         if progress:
             progress(done, total, "quantizing" if conversion else "packing")
     return entries
+
+
+def _compressed(stored: memoryview) -> bytes:
+    from modelc.formats.modelc import frames  # late: a plain file needs no zstd
+
+    return frames.compress(stored)
 
 
 def _stored(tensor: Tensor) -> npt.NDArray[np.uint8]:

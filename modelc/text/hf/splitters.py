@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 import regex
 
@@ -89,15 +91,7 @@ def _removed(pieces: list[tuple[str, bool]]) -> list[str]:
 
 
 def _contiguous(pieces: list[tuple[str, bool]]) -> list[str]:
-    words: list[str] = []
-    before = None
-    for text, matches in pieces:
-        if matches == before:
-            words[-1] += text
-        else:
-            words.append(text)
-        before = matches
-    return words
+    return ["".join(text for text, _ in run) for _, run in groupby(pieces, key=itemgetter(1))]
 
 
 def _with_previous(pieces: list[tuple[str, bool]]) -> list[str]:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from modelc.errors import BadFileError, NotFoundError
+from modelc.text.byte_alphabet import utf8
 from modelc.text.ends import known_ends
 from modelc.text.hf.added_tokens import AddedTokens, added_tokens_of
+from modelc.text.hf.bound import longest_token_bytes
 from modelc.text.hf.decoders import decoder_of
 from modelc.text.hf.model import Context, model_of, vocab_of
 from modelc.text.hf.normalizers import normalizer_of
@@ -38,8 +40,11 @@ class HfTokenizer:
         eog_ids: Every token that ends a generation.
         special_ids: Control tokens: recognised in text on request only.
         special_texts: Their texts.
-        longest_token_bytes: None: normalizers and pre-tokenizers may shorten text without a bound.
+        longest_token_bytes: Most bytes of text that one token can stand for; None where normalizer, pre-tokenizer or
+            model may shorten text without a bound.
         add_bos: `encode` puts BOS in front.
+        before: What `encode` puts in front of a text.
+        after: What it puts behind.
 
     Raises:
         BadFileError: A field is missing or wrong.
@@ -52,13 +57,13 @@ class HfTokenizer:
         vocab = vocab_of(root.part("model"))
         self.special_ids = frozenset(token.id for token in added if token.special)
         self.special_texts = frozenset(token.text for token in added if token.special)
-        self.longest_token_bytes: int | None = None
         normalizer = normalizer_of(_optional(root, "normalizer"))
         self._all_added = AddedTokens(added, normalizer)
         self._ordinary_added = AddedTokens((token for token in added if not token.special), normalizer)
         self._words = words_of(_optional(root, "pre_tokenizer"))
         self._model = model_of(root.part("model"), Context(vocab, self.special_ids, self._words))
-        self._before, self._after = frame_of(_optional(root, "post_processor"))
+        self.longest_token_bytes = longest_token_bytes(root, vocab, added, self._words.byte_level)
+        self.before, self.after = frame_of(_optional(root, "post_processor"))
         self._decoder = decoder_of(_optional(root, "decoder"))
 
         ids = vocab | {token.text: token.id for token in added}
@@ -67,12 +72,12 @@ class HfTokenizer:
         normal = {token.id: normalizer(token.text) for token in added if token.normalized} if normalizer else {}
         self._spelled = self._texts | normal
         self.vocab_size = max(self._texts, default=-1) + 1
-        unknown = set(self._before + self._after) - self._texts.keys()
+        unknown = set(self.before + self.after) - self._texts.keys()
         if unknown:
             raise BadFileError("the post-processor adds a token that does not exist", got=min(unknown))
         self.bos_id, self.eos_id, self.pad_id = (named_id(name, metadata, ids) for name in ("bos", "eos", "pad"))
         self.eog_ids = frozenset(end_ids(metadata, ids) | known_ends((token.id, token.text) for token in added))
-        self.add_bos = self.bos_id is not None and self._before[:1] == (self.bos_id,)
+        self.add_bos = self.bos_id is not None and self.before[:1] == (self.bos_id,)
         self._token_bytes: dict[int, bytes] = {}
 
     @classmethod
@@ -113,7 +118,7 @@ class HfTokenizer:
             parse_special: Recognise control tokens written in the text. Other added tokens always are.
         """
         ids = self.encode_parts([(text, parse_special)])
-        return [*self._before, *ids, *self._after] if add_special else ids
+        return [*self.before, *ids, *self.after] if add_special else ids
 
     def encode_parts(self, parts: Iterable[tuple[str, bool]]) -> list[int]:
         """Token ids of one text in parts, none added; the flags: control tokens are recognised in the part."""
@@ -130,8 +135,9 @@ class HfTokenizer:
         return ids
 
     def least_tokens(self, text: str) -> int:
-        """A number of tokens that `text` has at least: 0, there is no bound."""
-        return 0
+        """A number of tokens that `text` has at least, without encoding it; 0 where there is no bound."""
+        longest = self.longest_token_bytes
+        return len(utf8(text)) // longest if longest else 0
 
     def decode(self, ids: Iterable[int], skip_special: bool = False) -> str:
         """Text of `ids`, with U+FFFD for what is not UTF-8 once all is joined.

@@ -34,6 +34,11 @@ def test_split_does_with_its_matches_as_told(behavior: str, words: list[str]) ->
     assert split("a--b-", "Split", pattern={"String": "-"}, behavior=behavior) == words
 
 
+def test_a_long_run_of_matches_takes_no_longer_than_its_length() -> None:
+    pattern = {"Regex": "[0-9]"}
+    assert split("7" * 1_000_000, "Split", pattern=pattern, behavior="Contiguous") == ["7" * 1_000_000]
+
+
 def test_split_inverted_treats_the_rest_as_matches() -> None:
     assert split("a1b", "Split", pattern={"Regex": "[0-9]"}, behavior="Removed", invert=True) == ["1"]
 

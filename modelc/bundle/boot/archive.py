@@ -1,0 +1,90 @@
+"""The zip archive at the end of a compiled file: its manifest, its members, and the checks of all of it.
+
+0       a line for the shell (or an executable's header), zeros up to 64 KiB
+64 KiB  the weights, a `.modelc` file
+…       the archive; its comment has the SHA-256 of the first 64 KiB and of the archive up to the comment
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipimport
+from collections.abc import Callable, Iterator
+from typing import Any
+
+WEIGHTS_AT = 1 << 16
+WEIGHTS_LENGTH_AT = WEIGHTS_AT + 24  # the field of the `.modelc` that says how long it is
+MANIFEST = "manifest.json"
+COMMENT_BYTES = 2 * 64
+CHUNK = 1 << 20
+
+
+class Damaged(Exception):
+    """A compiled file is not what was built; the text says where."""
+
+
+class Archive:
+    """What a compiled file carries beside the weights.
+
+    Attributes:
+        path: of the compiled file.
+        manifest: what the builder wrote about it.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._archive = zipimport.zipimporter(path)
+            self.manifest: dict[str, Any] = json.loads(self._archive.get_data(MANIFEST))
+        except Exception as error:  # damaged bytes raise whatever they like in zlib, zipimport and json
+            raise Damaged("the manifest cannot be read: " + str(error)) from None
+
+    def read(self, member: str, size: int, digest: str) -> bytes:
+        """A member's content.
+
+        Raises:
+            Damaged: it is not what was built.
+        """
+        try:
+            content = self._archive.get_data(member)
+        except Exception as error:  # as above
+            raise Damaged(member + " cannot be read: " + str(error)) from None
+        if len(content) != size or hashlib.sha256(content).hexdigest() != digest:
+            raise Damaged(member + " is damaged")
+        return content
+
+    def verify(self) -> None:
+        """Check every byte of the compiled file that is not in the weights.
+
+        Raises:
+            Damaged: the first difference found.
+        """
+        with open(self.path, "rb") as file:
+            file.seek(0, 2)
+            comment_at = file.tell() - COMMENT_BYTES
+            file.seek(WEIGHTS_LENGTH_AT)
+            archive_at = WEIGHTS_AT + int.from_bytes(file.read(8), "little")
+            file.seek(comment_at)
+            comment = file.read().decode("ascii", "replace")
+            parts = (("its beginning", 0, WEIGHTS_AT), ("the part behind the weights", archive_at, comment_at))
+            for number, (what, start, stop) in enumerate(parts):
+                file.seek(start)
+                if _digest(file.read, stop - start) != comment[64 * number : 64 * number + 64]:
+                    raise Damaged(what + " is damaged")
+
+
+def _digest(read: Callable[[int], bytes], length: int) -> str:
+    digest = hashlib.sha256()
+    for chunk in _chunks(read, length):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _chunks(read: Callable[[int], bytes], length: int) -> Iterator[bytes]:
+    while length > 0:
+        chunk = read(min(length, CHUNK))
+        if not chunk:
+            return
+        length -= len(chunk)
+        yield chunk

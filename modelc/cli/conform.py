@@ -1,0 +1,118 @@
+"""`modelc conform`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
+
+from modelc.cli.options import JsonFlag, ModelOption, StoreOption, open_store
+from modelc.cli.progress import ProgressBar
+from modelc.cli.text import bytes_text, printable
+from modelc.errors import BadInputError
+from modelc.resolve import find_model
+
+EXAMPLES = """Examples:
+  modelc conform smollm2 ./model-serve.pyz
+  modelc conform smollm2 ./model-serve.pyz --isa generic,avx2,avx512 --threads 1,2,3
+  modelc conform http://127.0.0.1:8080 http://127.0.0.1:8081"""
+URL = "http://"
+
+
+def conform(
+    run: Annotated[ModelOption, Parameter(help="The model as `modelc run` takes it, or the URL of a server.")],
+    compiled: Annotated[str, Parameter(help="The compiled file, or the URL of a server.")],
+    /,
+    *,
+    isa: Annotated[
+        str | None, Parameter(help="Instruction sets for the compiled file, like generic,avx2. [default: the best]")
+    ] = None,
+    threads: Annotated[
+        str | None, Parameter(help="Numbers of threads for the compiled file, like 1,2,3. [default: its own]")
+    ] = None,
+    max_tokens: Annotated[int, Parameter(help="Length of answers.", validator=Number(gte=4))] = 12,
+    json_: JsonFlag = False,
+    store: StoreOption = None,
+) -> int:
+    """Ask a model and its compiled file the same, and compare every byte of the answers but ids and times."""
+    from modelc.conforming import Served, compare, requests_for
+    from modelc.conforming.comparison import answers_of
+
+    if compiled.startswith(URL) and (isa or threads):
+        raise BadInputError("a server that runs already has its own", param="--isa" if isa else "--threads")
+    with Served(_run_command(run, store)) as served:
+        requests = requests_for(_n_inputs(served), max_tokens)
+        with ProgressBar(str) as bar:
+            bar(0, len(requests), "asking the model")
+            expected = answers_of(served, requests)
+    rows: list[dict[str, Any]] = []
+    for options in _configurations(isa, threads):
+        command = compiled if compiled.startswith(URL) else [_path_of(compiled), *options]
+        with Served(command) as served, ProgressBar(str) as bar:
+            report = compare(expected, served, requests, lambda done, total: bar(done, total, "comparing"))
+        differences = [
+            {"request": each.request, "how": each.how, "expected": each.expected, "got": each.got}
+            for each in report.differences
+        ]
+        rows.append(
+            {
+                "options": " ".join(options),
+                "requests": report.requests,
+                "bytes": report.compared_bytes,
+                "statuses": {str(status): count for status, count in sorted(report.statuses.items())},
+                "differences": differences,
+            }
+        )
+        if not json_:
+            _print_row(rows[-1])
+    if json_:
+        print(json.dumps(rows, indent=2, ensure_ascii=False))
+    return int(any(row["differences"] for row in rows))
+
+
+def _run_command(run: str, store: Path | None) -> list[str] | str:
+    if run.startswith(URL):
+        return run
+    found = find_model(run, open_store(store))
+    return [sys.executable, "-m", "modelc", "run", str(found)]
+
+
+def _path_of(compiled: str) -> str:
+    path = Path(compiled)
+    if not path.is_file():
+        raise BadInputError("no such compiled file", param="COMPILED", got=compiled)
+    return os.path.abspath(path)  # noqa: PTH100 - a link to the file stays what it is
+
+
+def _configurations(isa: str | None, threads: str | None) -> Sequence[list[str]]:
+    isas = [["--isa", name.strip()] for name in isa.split(",")] if isa else [[]]
+    counts = [["--threads", count.strip()] for count in threads.split(",")] if threads else [[]]
+    return [[*first, *second] for first, second in product(isas, counts)]
+
+
+def _n_inputs(served: Any) -> int:
+    """How many numbers the model takes at `/infer`: it says so when it is given another number of them."""
+    from modelc.conforming.requests import Request
+
+    answer = served.ask(Request("how many", "POST", "/infer", {"input": [0.0] * 3}))
+    found = re.search(rb"(\d+) numbers", answer.body)
+    return int(found[1]) if answer.status == 400 and found else 3
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    verdict = f"{len(row['differences'])} differ" if row["differences"] else "the same"
+    statuses = ", ".join(f"{count} with {status}" for status, count in row["statuses"].items())
+    compared = f"{row['requests']} answers ({statuses}), {bytes_text(row['bytes'])}"
+    print(f"{row['options'] or 'as it starts'}: {compared}: {verdict}")
+    for each in row["differences"]:
+        print(f"  {each['request']} ({each['how']})")
+        print(f"    expected …{printable(each['expected'])}…")
+        print(f"    got      …{printable(each['got'])}…")

@@ -1,0 +1,1 @@
+"""Operators, one file for each group; each file ends with its table."""
