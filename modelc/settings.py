@@ -140,7 +140,7 @@ KEYS: dict[str, Callable[[object], Any]] = {
     "bind": _text,
     "port": _whole(1, 65535),
     "api_key": _text,
-    "threads": _whole(1, 1024),
+    "threads": _whole(1, 255),
     "store": _folder,
     "compression": _compression,
     "default_model": _text,

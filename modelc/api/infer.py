@@ -47,7 +47,12 @@ async def infer(request: ApiRequest) -> ASGIApp:
     if given is None:
         raise BadInputError("a field is missing", param="input", expected="numbers, or a list of inputs in 'inputs'")
     start_s = time.perf_counter()
-    found = await asyncio.to_thread(model.infer, given)
+    try:
+        found = await asyncio.to_thread(model.infer, given)
+    except BadInputError as error:
+        if fields.input is None and error.param == "input" and "input" not in given:  # that is no name of the graph's
+            error.param = "inputs"
+        raise
     request.server.metrics.durations.observe(time.perf_counter() - start_s)
     headers = request.fallback_headers
     if isinstance(found, dict):

@@ -66,8 +66,9 @@ async def load_lora(request: ApiRequest) -> ASGIApp:
     except BusyError:
         raise
     except ModelcError as error:
-        failure = LoraAnswer(message=str(error), error=error_answer(error).error)
-        return json_answer(failure, status=400)
+        problem = error_answer(error).error
+        problem.type = "invalid_request_error"  # a file that cannot be used is the request's fault: it named it
+        return json_answer(LoraAnswer(message=problem.message, error=problem), status=400)
     return json_answer(LoraAnswer(applied=report.applied, skipped=report.skipped, message=report.message))
 
 

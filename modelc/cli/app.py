@@ -65,6 +65,7 @@ def main(tokens: Sequence[str] | None = None, app: App | None = None) -> int:
         tokens: the arguments; None for those of the process.
         app: the parser; None for that of the whole command line.
     """
+    _open_closed_streams()
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
@@ -133,6 +134,20 @@ def load_command(name: str) -> tuple[Callable[..., int | None], str]:
     module_name, _, function = COMMANDS[name].partition(":")
     module = importlib.import_module(module_name)
     return getattr(module, function), module.EXAMPLES
+
+
+def _open_closed_streams() -> None:
+    """Let output go nowhere where whoever started the process closed it.
+
+    The descriptor is taken as well: else the next file that is opened would have its number, and get what is printed.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_WRONLY)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, open(number, "w", encoding="utf-8", errors="replace", closefd=False))  # noqa: SIM115
 
 
 def _fail(message: str, code: int) -> int:

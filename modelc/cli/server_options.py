@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,8 @@ from modelc.errors import BadInputError, NotFoundError
 
 if TYPE_CHECKING:
     from modelc.api.options import ServeOptions
+
+ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+", re.IGNORECASE)  # what browsers send, and * for some of it
 
 
 @Parameter(name="*", group="Clients")
@@ -106,4 +109,10 @@ def _cors_origins(given: list[str] | None) -> tuple[str, ...]:
         return ("*",)
     if "none" in given and len(given) > 1:
         raise BadInputError("none stands alone", param="--cors", got=" ".join(given), expected="none, or origins")
-    return () if given == ["none"] else tuple(given)
+    if given == ["none"]:
+        return ()
+    for origin in given:
+        if origin not in ("*", "null") and not ORIGIN.fullmatch(origin):  # browsers send null for pages of files
+            expected = "a scheme and a host like https://chat.example, without a path"
+            raise BadInputError("not an origin", param="--cors", got=repr(origin), expected=expected)
+    return tuple(origin.lower() for origin in given)  # as browsers write them

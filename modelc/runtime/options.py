@@ -54,7 +54,8 @@ class Options:
         for name, low, high in _RANGES:
             value: Any = getattr(self, name)
             if value is not None and not (isinstance(value, int) and low <= value <= high):
-                _refuse(name, f"an integer from {low} to {high}", value)
+                expected = f"an integer from {low} to {high}"
+                raise BadInputError("out of range", param=name, expected=expected, got=value)
 
 
 _RANGES = (

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from modelc.errors import BadFileError
+
 GOOD = {"applied": 3, "skipped": 1, "message": "LoRA loaded"}
 
 
@@ -28,6 +30,7 @@ def failure(response: Any) -> str:
     assert response.status_code == 400
     assert (body["applied"], body["skipped"]) == (0, 0)
     assert body["message"] == body["error"]["message"]
+    assert body["error"]["type"] == "invalid_request_error"
     return str(body["message"])
 
 
@@ -101,6 +104,14 @@ def test_wrong_fields_are_named(client_of: Any, model: Any, folder: Path, body: 
 
 def test_no_such_file_is_a_failure(client_of: Any, model: Any, folder: Path) -> None:
     assert "no such file" in failure(client_of(model, adapters=folder).post("/lora/load", json={"path": "c"}))
+
+
+def test_a_file_that_is_no_adapter_is_the_fault_of_the_request(client_of: Any, model: Any, folder: Path) -> None:
+    def refuse(path: Path, alpha: float) -> None:
+        raise BadFileError("no LoRA adapter is in this file", path=path)
+
+    model.load_lora = refuse
+    assert "no LoRA" in failure(client_of(model, adapters=folder).post("/lora/load", json={"path": "a.safetensors"}))
 
 
 def test_unloading_needs_nothing(client_of: Any, model: Any, folder: Path) -> None:

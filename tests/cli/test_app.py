@@ -130,3 +130,21 @@ def test_a_wrong_config_file_is_one_line(modelc: Modelc, home: Path) -> None:
 def test_no_colours_are_written_where_output_is_not_a_terminal() -> None:
     done = shell("--help", terminal="xterm-256color")
     assert "\x1b" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(("tokens", "code"), [("version", 0), ("list", 0), ("inspect no-such-model", 1)])
+def test_closed_outputs_change_nothing_but_what_is_seen(closed: str, tokens: str, code: int) -> None:
+    line = f"exec {sys.executable} -m modelc {tokens} {closed}"
+    result = subprocess.run(line, shell=True, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == code
+    assert "rror" not in result.stderr
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
+def test_no_file_gets_the_descriptor_of_a_closed_output(tmp_path: Path) -> None:
+    code = "from modelc.cli import app; app.main(['version']); made = open('told', 'w'); print(made.fileno() > 2, file=made)"
+    line = f'exec {sys.executable} -c "{code}" >&- 2>&-'
+    assert subprocess.run(line, shell=True, check=False, timeout=60, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "told").read_text() == "True\n"

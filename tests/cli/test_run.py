@@ -84,7 +84,9 @@ def test_listen_wins_over_bind_and_port(
     [
         ([], ("*",)),
         (["--cors", "none"], ()),
-        (["--cors", "http://a.example", "--cors", "http://b.example"], ("http://a.example", "http://b.example")),
+        (["--cors", "http://a.example", "--cors", "HTTP://B.example:80"], ("http://a.example", "http://b.example:80")),
+        (["--cors", "https://*.example", "--cors", "null"], ("https://*.example", "null")),
+        (["--cors", "http://[::1]:3000"], ("http://[::1]:3000",)),
     ],
 )
 def test_cors_names_the_origins_whose_pages_may_call(
@@ -145,6 +147,8 @@ def test_settings_hold_where_no_flag_is_given(
         (["--max-context", "1"], "Must be >= 2"),
         (["--anchor-tokens", "-1"], "Must be >= 0"),
         (["--cors", "none", "--cors", "http://a.example"], "none stands alone"),
+        (["--cors", "chat.example"], "not an origin"),
+        (["--cors", "https://chat.example/"], "without a path"),
         (["--gamma", "33"], "Must be <= 32"),
         (["--max-body", "much"], "'--max-body'"),
         (["--trusted-proxy", "proxy.example"], "not a proxy"),
