@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from modelc.constraints import Constraint
+    from modelc.errors import ModelcError
     from modelc.ir import Model
     from modelc.library import extract_tokenizer_metadata, load, pack
     from modelc.summary import inspect
@@ -21,6 +22,7 @@ _HOMES = {
     "pack": "modelc.library",
     "inspect": "modelc.summary",
     "Model": "modelc.ir",
+    "ModelcError": "modelc.errors",
     "BpeTokenizer": "modelc.text",
     "Constraint": "modelc.constraints",
     "apply_chat_template": "modelc.text",
@@ -32,6 +34,7 @@ __all__ = [
     "BpeTokenizer",
     "Constraint",
     "Model",
+    "ModelcError",
     "__version__",
     "apply_chat_template",
     "extract_tokenizer_metadata",

@@ -12,6 +12,7 @@ from modelc.cli.sampling_options import SamplingOptions
 from modelc.errors import BadInputError, did_you_mean
 
 SET_AGAIN = ("default", "none")  # values of /set that bring the built-in one back
+OTHER_WORDS = {"/bye": "/exit", "/quit": "/exit", "/?": "/help"}  # what other programs call them
 
 
 class LeaveChat(Exception):  # no error: the way out of the loop
@@ -30,6 +31,7 @@ def obey(line: str, conversation: Conversation) -> str:
         LeaveChat: it was `/exit`.
     """
     word, _, argument = line.partition(" ")
+    word = OTHER_WORDS.get(word, word)
     if word not in CHAT_COMMANDS:
         hint = did_you_mean(word, CHAT_COMMANDS) or "/help lists the commands; a space in front makes it a message"
         raise BadInputError("no such command", got=word, hint=hint)

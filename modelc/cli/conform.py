@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import product
@@ -25,6 +26,8 @@ EXAMPLES = """Examples:
   modelc conform smollm2 ./model-serve.pyz --isa generic,avx2,avx512 --threads 1,2,3
   modelc conform http://127.0.0.1:8080 http://127.0.0.1:8081"""
 URL = "http://"
+NOT_FOR_BOTH = ("--bind", "--port", "--api-key", "--isa")  # options in a file that do not change what `run` answers
+INFO_S = 60
 
 
 def conform(
@@ -42,13 +45,16 @@ def conform(
     json_: JsonFlag = False,
     store: StoreOption = None,
 ) -> int:
-    """Ask a model and its compiled file the same, and compare every byte of the answers but ids and times."""
+    """Ask a model and its compiled file the same, and compare every byte of the answers but ids and times.
+
+    The model is served with the options that the file has built in.
+    """
     from modelc.conforming import Served, compare, requests_for
     from modelc.conforming.comparison import answers_of
 
     if compiled.startswith(URL) and (isa or threads):
         raise BadInputError("a server that runs already has its own", param="--isa" if isa else "--threads")
-    with Served(_run_command(run, store)) as served:
+    with Served(_run_command(run, compiled, store)) as served:
         requests = requests_for(_n_inputs(served), max_tokens)
         with ProgressBar(str) as bar:
             bar(0, len(requests), "asking the model")
@@ -78,11 +84,22 @@ def conform(
     return int(any(row["differences"] for row in rows))
 
 
-def _run_command(run: str, store: Path | None) -> list[str] | str:
+def _run_command(run: str, compiled: str, store: Path | None) -> list[str] | str:
     if run.startswith(URL):
         return run
+    options = [] if compiled.startswith(URL) else _built_in(_path_of(compiled))
     found = find_model(run, open_store(store))
-    return [sys.executable, "-m", "modelc", "run", str(found)]
+    return [sys.executable, "-m", "modelc", "run", str(found), *options]
+
+
+def _built_in(compiled: str) -> list[str]:
+    """The options that a compiled file says it has; none where it says nothing: why shows when it is started."""
+    try:
+        asked = subprocess.run([compiled, "--info"], capture_output=True, timeout=INFO_S, check=True)
+        options: list[list[str]] = json.loads(asked.stdout)["options"]
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError):
+        return []
+    return [token for option in options if option[0] not in NOT_FOR_BOTH for token in option]
 
 
 def _path_of(compiled: str) -> str:

@@ -95,7 +95,8 @@ def _locate(path: Path, format: str | None) -> tuple[Path, str]:
         if entry.holds(data):
             return path, name
     got = looks_like(data[:HEAD_BYTES])
-    raise BadFileError("unknown file format", path=path, got=got, expected=", ".join(FORMATS), hint="name it with -f")
+    hint = "name it with -f of `modelc pack`"
+    raise BadFileError("unknown file format", path=path, got=got, expected=", ".join(FORMATS), hint=hint)
 
 
 def _is_safetensors(data: mmap) -> bool:

@@ -28,6 +28,7 @@ Result = TypeVar("Result")
 Job = Callable[[Engine, KvMemory], Result]
 
 ROWS_BESIDE_PROMPTS = 64  # while other prompts wait: a short one soon has its turn
+ROWS_ALONE = 256  # while a prompt is alone, by and by: more gains little, and whoever comes waits for the step's end
 OLDEST_EVERY = 4  # of so many steps one serves the oldest prompt first, the others the shortest
 
 
@@ -285,6 +286,8 @@ class Scheduler:
             left = min(left, self._share.rows(program.max_rows - left))
         elif len(prompts) > 1:
             left = min(left, ROWS_BESIDE_PROMPTS)
+        elif prompts and len(prompts[0].tokens) - prompts[0].computed > ROWS_ALONE:
+            left = min(left, max(ROWS_BESIDE_PROMPTS, min(prompts[0].computed, ROWS_ALONE)))
         for request in self._by_turn(prompts):
             first = request.computed
             count = min(len(request.tokens) - first, left)

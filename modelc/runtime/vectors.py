@@ -24,7 +24,8 @@ def as_vectors(values: Any, param: str = "input", length: int | None = None) -> 
         expected = "one length for all" if length is None else f"{length} numbers in each"
         raise BadInputError("rows of different lengths", param=param, expected=expected) from None
     if array.dtype.kind not in "fiub" or array.ndim not in (1, 2) or array.size == 0:
-        got = "nothing" if array.size == 0 else f"{array.dtype} {list(array.shape) or ''}".strip()
+        kind = "text" if array.dtype.kind == "U" else array.dtype
+        got = "nothing" if array.size == 0 else f"{kind} {list(array.shape) or ''}".strip()
         raise BadInputError("not a vector", param=param, expected="numbers, or a list of lists of them", got=got)
     if array.dtype == np.float32:
         return array

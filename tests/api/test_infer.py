@@ -57,7 +57,7 @@ def test_a_batch_gives_one_row_for_each(client: Client, mlp: Mlp) -> None:
         ({"inputs": [[1, 2, 3], [1]]}, "expected 3 numbers in each"),
         ({"input": []}, "got nothing"),
         ({"inputs": []}, "got nothing"),
-        ({"input": ["a"]}, "not a vector"),
+        ({"input": ["a"]}, "not a vector: 'input': got text [1], expected"),
         ({"input": [None]}, "not a vector"),
         ({"input": {"a": 1}}, "wrong type: 'input': got object, expected array"),
         ({"inputs": {"x": [1]}}, "not a vector: 'inputs': got object, expected"),

@@ -144,7 +144,9 @@ def test_closed_outputs_change_nothing_but_what_is_seen(closed: str, tokens: str
 
 @pytest.mark.skipif(os.name == "nt", reason="needs a POSIX shell")
 def test_no_file_gets_the_descriptor_of_a_closed_output(tmp_path: Path) -> None:
-    code = "from modelc.cli import app; app.main(['version']); made = open('told', 'w'); print(made.fileno() > 2, file=made)"
+    code = (
+        "import modelc.cli as cli; cli.main(['version']); made = open('told', 'w'); print(made.fileno() > 2, file=made)"
+    )
     line = f'exec {sys.executable} -c "{code}" >&- 2>&-'
     assert subprocess.run(line, shell=True, check=False, timeout=60, cwd=tmp_path).returncode == 0
     assert (tmp_path / "told").read_text() == "True\n"

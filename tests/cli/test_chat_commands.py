@@ -92,7 +92,8 @@ def test_help_names_every_command(conversation: Conversation) -> None:
     assert [line.split()[0] for line in lines[:-1]] == list(CHAT_COMMANDS)
 
 
-def test_leaving(conversation: Conversation) -> None:
+@pytest.mark.parametrize("word", ["/exit", "/bye", "/quit"])
+def test_leaving(conversation: Conversation, word: str) -> None:
     assert "tokens" in obey("/stats", conversation)
     with pytest.raises(LeaveChat):
-        obey("/exit", conversation)
+        obey(word, conversation)

@@ -69,7 +69,7 @@ def test_the_content_tells_the_format_when_the_name_does_not(tmp_path: Path, con
 )
 def test_an_unknown_content_is_an_error_that_names_the_option(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "weights").write_bytes(content)
-    with pytest.raises(BadFileError, match=r"unknown file format: .*weights: got .*; name it with -f"):
+    with pytest.raises(BadFileError, match=r"unknown file format: .*weights: got .*; name it with -f of `modelc pack`"):
         detect(tmp_path / "weights")
 
 

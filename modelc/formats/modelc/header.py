@@ -149,7 +149,7 @@ def decode_prefix(data: mmap, path: Path) -> tuple[int, bytes]:
     """
     if data[: len(MODELC_MAGIC)] != MODELC_MAGIC:
         got = looks_like(data[:HEAD_BYTES])
-        hint = "name the format with -f, or get the file again"
+        hint = "make one of it with `modelc pack`, with -f where its name is wrong, or get the file again"
         raise BadFileError("not a .modelc file", path=path, offset=0, expected="MODELC", got=got, hint=hint)
     if len(data) < PREFIX_BYTES:
         raise damaged("the file ends inside its prefix", path, f"{PREFIX_BYTES} bytes", f"{len(data)} bytes")
