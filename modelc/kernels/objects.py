@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from modelc.kernels.catalogue import compile_object, recipe
+from modelc.kernels.companion import companion
 from modelc.kernels.source import Progress
 from modelc.settings import cache_folder
 
+SLOW = ("attention.", "matmul.", "sample")  # to compile; they come first, so that two processes end together
 SYMBOL_BYTES = 1024  # the file begins with the function's name, padded with zeros; the object file follows
 
 IMPORT = re.compile(rb"^ *from modelc\.kernels\.(\w+) import", re.MULTILINE)
@@ -58,13 +60,20 @@ class ObjectCache:
                     missing.append(name)
                 else:
                     self._addresses[name] = address
-        for done, name in enumerate(missing):
-            if progress is not None:
-                progress(done, len(missing), name)
-            self._addresses[name] = self._compile(name)
+        missing.sort(key=lambda name: not name.startswith(SLOW))
+        with companion(missing, self.folder) as is_helped:
+            for done, name in enumerate(missing):
+                if progress is not None:
+                    progress(done, len(missing), name)
+                address = self._load(name) if is_helped else None
+                self._addresses[name] = self._compile(name) if address is None else address
         if missing and progress is not None:
             progress(len(missing), len(missing), "")
         return {name: self._addresses[name] for name in names}
+
+    def has(self, name: str) -> bool:
+        """Whether the folder has the function."""
+        return self._file(name).exists()
 
     def _file(self, name: str) -> Path:
         return self.folder / f"{name}-{source_key(*recipe(name))}.o"
