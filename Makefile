@@ -36,7 +36,7 @@ bench: $(VENV)/installed-dev ## measure modelc beside other engines (after peers
 
 .PHONY: conformance
 conformance: $(VENV)/installed-dev ## the long checks: the same bits over every configuration
-	$(PY) -m pytest -m slow tests conformance
+	$(PY) -m pytest -m slow --timeout 7200 tests conformance
 
 .PHONY: peers
 peers: .peers/installed ## set up the engines that bench compares with (compiles one of them, some minutes)
