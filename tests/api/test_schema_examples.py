@@ -18,4 +18,4 @@ def test_answers_are_as_the_document_says(served: Any, tmp_path: Path) -> None:
     with LanguageModel(tiny_llama(vocab_size=256, n_layers=1, n_ctx=64), Options(1)) as model:
         options = {"adapters": tmp_path / "adapters", "defaults": {"max_tokens": 4}}
         with served(model, **options) as url:
-            try_schema(url, tmp_path, n_examples=40, phases="fuzzing")
+            try_schema(url, tmp_path, n_examples=100, phases="fuzzing")
