@@ -83,9 +83,10 @@ def _shapes(handler: HTTPRouteHandler) -> list[Any]:
 
 
 def _event_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A server-sent event, whose data are JSON text of that schema (or `[DONE]`)."""
-    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
-    return {"type": "object", "properties": {"data": data}, "required": ["data"]}
+    """A server-sent event, whose data are JSON text of that schema, or `[DONE]`."""
+    text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema}
+    end = {"type": "string", "const": "[DONE]"}
+    return {"type": "object", "properties": {"data": {"anyOf": [text, end]}}, "required": ["data"]}
 
 
 def _response(description: str, content: Mapping[str, Any]) -> dict[str, Any]:
