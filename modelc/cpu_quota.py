@@ -27,6 +27,12 @@ def cpu_quota(cgroups: Path = CGROUPS, membership: Path = MEMBERSHIP) -> int:
     return max(1, int(min(quotas)))
 
 
+def usable_cpus() -> int:
+    """CPUs that this process may run on and has the quota for, at least 1."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, cpu_quota())
+
+
 def _quota_of(folder: Path) -> list[float]:
     """CPUs that `folder` allows: one number, or none where it sets no limit."""
     try:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from modelc.kernels.array_places import CHUNK, DIMS, count_rows, row_places
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import i16_ptr, i32_ptr, i64_ptr, u8_ptr
 from modelc.kernels.split import split
 
 POINTERS = {1: u8_ptr, 2: i16_ptr, 4: i32_ptr, 8: i64_ptr}  # by the bytes of an element; copies never look at values
-CHUNK = 4096
-DIMS = 6
 
 
 def make_array_copy(element_bytes: int) -> Any:
@@ -27,19 +26,13 @@ def make_array_copy(element_bytes: int) -> Any:
         sizes = i64_ptr(I[4])
         inner = sizes[DIMS - 1]
         by_x, by_y = sizes[2 * DIMS - 1], sizes[3 * DIMS - 1]
-        rows = 1
-        for d in range(DIMS - 1):
-            rows *= sizes[d]
         chunks = (inner + CHUNK - 1) // CHUNK
-        first, stop = split(rows * chunks, tid, nth)
+        first, stop = split(count_rows(sizes) * chunks, tid, nth)
         for unit in range(first, stop):
-            rest, start = unit // chunks, unit % chunks * CHUNK
-            p, o = start * by_x, start * by_y
-            for d in range(DIMS - 2, -1, -1):
-                index = rest % sizes[d]
-                rest //= sizes[d]
-                p += index * sizes[DIMS + d]
-                o += index * sizes[2 * DIMS + d]
+            start = unit % chunks * CHUNK
+            p, o = row_places(sizes, unit // chunks)
+            p += start * by_x
+            o += start * by_y
             count = min(CHUNK, inner - start)
             if by_x == 1 and by_y == 1:
                 for i in range(count):

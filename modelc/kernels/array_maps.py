@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from modelc.kernels.array_places import CHUNK, DIMS, count_rows, row_places
 from modelc.kernels.jit import inlined, kernel
 from modelc.kernels.lanes import load_first, store_first
 from modelc.kernels.pointers import f32_of_bits, f32_ptr, i64_ptr
 from modelc.kernels.simd import load_f32, splat_at, splat_f32, store_f32
 from modelc.kernels.special_functions import PLAIN, WITH_PARAMETERS
 from modelc.kernels.split import split
-
-CHUNK = 4096  # elements that one thread takes at a time
-DIMS = 6
 
 
 def make_array_map(name: str) -> Any:
@@ -95,19 +93,13 @@ def make_array_pair(name: str) -> Any:
         sizes = i64_ptr(I[5])
         inner = sizes[DIMS - 1]
         step_a, step_b = sizes[2 * DIMS - 1], sizes[3 * DIMS - 1]
-        rows = 1
-        for d in range(DIMS - 1):
-            rows *= sizes[d]
         chunks = (inner + CHUNK - 1) // CHUNK
-        first, stop = split(rows * chunks, tid, nth)
+        first, stop = split(count_rows(sizes) * chunks, tid, nth)
         for unit in range(first, stop):
             row, start = unit // chunks, unit % chunks * CHUNK
-            at_a, at_b, rest = start * step_a, start * step_b, row
-            for d in range(DIMS - 2, -1, -1):
-                index = rest % sizes[d]
-                rest //= sizes[d]
-                at_a += index * sizes[DIMS + d]
-                at_b += index * sizes[2 * DIMS + d]
+            at_a, at_b = row_places(sizes, row)
+            at_a += start * step_a
+            at_b += start * step_b
             count = min(CHUNK, inner - start)
             o = row * inner + start
             if step_a == 1 and step_b == 1:

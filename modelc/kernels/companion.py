@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from modelc.cpu_quota import cpu_quota
+from modelc.cpu_quota import usable_cpus
 
 LEAST = 6  # functions to compile: fewer take less time than the process does to start
 
@@ -21,7 +21,7 @@ def companion(names: Sequence[str], folder: Path) -> Iterator[bool]:
     Yields:
         Whether it does: not for a few functions, and not where there is no second core or no second process.
     """
-    process = _started(names, folder) if len(names) >= LEAST and _cores() > 1 else None
+    process = _started(names, folder) if len(names) >= LEAST and usable_cpus() > 1 else None
     try:
         yield process is not None
     finally:
@@ -52,11 +52,6 @@ def _started(names: Sequence[str], folder: Path) -> subprocess.Popen[bytes] | No
         return subprocess.Popen(command, env=environment, stdin=nothing, stdout=nothing, stderr=nothing)
     except OSError:
         return None
-
-
-def _cores() -> int:
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(allowed, cpu_quota())
 
 
 if __name__ == "__main__":

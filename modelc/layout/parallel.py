@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from modelc.cpu_quota import cpu_quota
+from modelc.cpu_quota import usable_cpus
 from modelc.kernels.objects import python_function
 from modelc.layout.loop_cache import LoopCache, Step
 
@@ -47,7 +46,7 @@ def parallel_loop(name: str, make_step: Callable[[], Step]) -> Callable[[Bytes, 
     def loop(source: Bytes, source_bytes: int, target: Bytes, target_bytes: int, n_blocks: int, n_units: int) -> None:
         step = compiled()
         buffers = (source.ctypes.data, source_bytes, target.ctypes.data, target_bytes, n_blocks)
-        n_parts = min(n_cpus(), n_units, 1 + max(source.size, target.size) // MIN_THREAD_BYTES) or 1
+        n_parts = min(usable_cpus(), n_units, 1 + max(source.size, target.size) // MIN_THREAD_BYTES) or 1
         bounds = [n_units * part // n_parts for part in range(n_parts + 1)]
         others = [_pool().submit(step, *buffers, bounds[part], bounds[part + 1]) for part in range(1, n_parts)]
         step(*buffers, 0, bounds[1])
@@ -55,12 +54,6 @@ def parallel_loop(name: str, make_step: Callable[[], Step]) -> Callable[[Bytes, 
             other.result()
 
     return loop
-
-
-def n_cpus() -> int:
-    """How many threads may work at a time."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(available, cpu_quota())
 
 
 @functools.cache
@@ -71,4 +64,4 @@ def _cache() -> LoopCache:
 @functools.cache
 def _pool() -> ThreadPoolExecutor:
     """Threads that all loops share; each runs parts of loops and waits for nothing."""
-    return ThreadPoolExecutor(max(n_cpus() - 1, 1), thread_name_prefix="modelc-loop")
+    return ThreadPoolExecutor(max(usable_cpus() - 1, 1), thread_name_prefix="modelc-loop")

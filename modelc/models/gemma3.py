@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from modelc.errors import BadFileError, UnsupportedError
+from modelc.errors import UnsupportedError
 from modelc.ir import JSON, Model
 from modelc.models import llama
 from modelc.models.frequencies import RopeScaling, rope_frequencies
+from modelc.models.heads import check_groups
 from modelc.models.hyperparameters import Hyperparameters
 from modelc.models.rope_keys import (
     LEAST_THETA,
@@ -166,10 +167,7 @@ class Config:
 
     def checked(self) -> Config:
         """Raise for what is not supported or cannot be."""
-        if self.n_heads % self.n_kv_heads:
-            raise BadFileError(
-                "number of kv heads", expected=f"a divisor of {self.n_heads} heads", got=str(self.n_kv_heads)
-            )
+        check_groups(self.n_heads, self.n_kv_heads)
         if self.rope_scaling.kind == "longrope":
             raise UnsupportedError("RoPE scaling", got="longrope")
         if self.head_dim % 16:

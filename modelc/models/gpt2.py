@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from modelc.errors import UnsupportedError
 from modelc.ir import JSON, Model
+from modelc.models.heads import check_split
 from modelc.models.hugging_face import HuggingFace
 from modelc.models.hyperparameters import Hyperparameters
 from modelc.models.weights import Shapes, Weights, rows_of
@@ -107,10 +108,7 @@ class Config:
 
     def checked(self) -> Config:
         """Raise for what is not supported or cannot be."""
-        if self.dim % self.n_heads or self.head_dim % 16:
-            raise UnsupportedError(
-                "attention heads", expected="a size divisible by 16", got=f"{self.dim} columns in {self.n_heads} heads"
-            )
+        check_split(self.dim, self.n_heads)
         return self
 
 

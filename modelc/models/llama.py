@@ -18,6 +18,7 @@ import numpy.typing as npt
 from modelc.errors import BadFileError, UnsupportedError
 from modelc.ir import JSON, Model
 from modelc.models.frequencies import RopeScaling, rope_frequencies
+from modelc.models.heads import check_groups
 from modelc.models.hugging_face import HuggingFace
 from modelc.models.hyperparameters import Hyperparameters
 from modelc.models.rope_keys import (
@@ -184,10 +185,7 @@ class Config:
 
     def checked(self) -> Config:
         """Raise for what is not supported or cannot be."""
-        if self.n_heads % self.n_kv_heads:
-            raise BadFileError(
-                "number of kv heads", expected=f"a divisor of {self.n_heads} heads", got=str(self.n_kv_heads)
-            )
+        check_groups(self.n_heads, self.n_kv_heads)
         if self.head_dim % 16 or self.rope_dim % 16 or not 0 < self.rope_dim <= self.head_dim:
             raise UnsupportedError(
                 "attention heads",

@@ -26,7 +26,7 @@ def test_where_nothing_can_be_kept_it_gives_up(tmp_path: Path, monkeypatch: pyte
 
 
 def test_while_the_block_runs_another_process_fills_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_cores", lambda: 2)
+    monkeypatch.setattr(module, "usable_cpus", lambda: 2)
     objects = ObjectCache(tmp_path)
     with companion([*QUICK[:2]] * LEAST, tmp_path) as is_helped:
         assert is_helped
@@ -37,10 +37,10 @@ def test_while_the_block_runs_another_process_fills_the_folder(tmp_path: Path, m
 
 
 def test_few_functions_and_single_cores_get_no_second_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_cores", lambda: 2)
+    monkeypatch.setattr(module, "usable_cpus", lambda: 2)
     with companion(["spin"] * (LEAST - 1), tmp_path) as is_helped:
         assert not is_helped
-    monkeypatch.setattr(module, "_cores", lambda: 1)
+    monkeypatch.setattr(module, "usable_cpus", lambda: 1)
     with companion(["spin"] * LEAST, tmp_path) as is_helped:
         assert not is_helped
 
@@ -49,7 +49,7 @@ def test_without_a_second_process_the_first_does_all(tmp_path: Path, monkeypatch
     def none_left(*args: object, **options: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(module, "_cores", lambda: 2)
+    monkeypatch.setattr(module, "usable_cpus", lambda: 2)
     monkeypatch.setattr(subprocess, "Popen", none_left)
     with companion(["spin"] * LEAST, tmp_path) as is_helped:
         assert not is_helped

@@ -70,7 +70,7 @@ def test_bytes_do_not_depend_on_the_number_of_threads(dtype: DType, monkeypatch:
     plain = random_bytes(dtype, rows, cols)
     results = []
     for threads in range(1, 4):
-        monkeypatch.setattr(parallel, "n_cpus", functools.partial(int, threads))
+        monkeypatch.setattr(parallel, "usable_cpus", functools.partial(int, threads))
         stored = to_lanes(dtype, plain, rows, cols)
         back, values = from_lanes(dtype, stored, rows, cols), dequantize(dtype, plain, (rows, cols))
         results.append((stored.tobytes(), back.tobytes(), values.tobytes()))

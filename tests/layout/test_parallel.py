@@ -79,7 +79,7 @@ def test_entries_are_in_the_users_cache_and_named_by_what_decides_the_code(monke
 def test_every_unit_is_done_once_whatever_the_number_of_threads(monkeypatch: pytest.MonkeyPatch, n_units: int) -> None:
     done: list[int] = []
     monkeypatch.setattr(parallel, "MIN_THREAD_BYTES", 1)
-    monkeypatch.setattr(parallel, "n_cpus", lambda: 7)
+    monkeypatch.setattr(parallel, "usable_cpus", lambda: 7)
     monkeypatch.setattr(parallel, "python_function", lambda *_: lambda *a: done.extend(range(a[5], a[6])))
     monkeypatch.setattr(LoopCache, "address", lambda *_: 0)
     parallel_loop("units", lambda: lambda *_: None)(np.zeros(9, np.uint8), 1, np.zeros(9, np.uint8), 1, 1, n_units)

@@ -126,7 +126,7 @@ def test_bytes_do_not_depend_on_the_number_of_threads(name: str, monkeypatch: py
     values = weights("normal")
     results = []
     for threads in range(1, 4):
-        monkeypatch.setattr(parallel, "n_cpus", functools.partial(int, threads))
+        monkeypatch.setattr(parallel, "usable_cpus", functools.partial(int, threads))
         results.append(quantize(DTYPES[name], values, values.shape).tobytes())
     assert len(set(results)) == 1
 
