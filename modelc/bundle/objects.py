@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple
 from hashlib import blake2b
 from importlib import metadata
 from pathlib import Path
@@ -20,11 +21,12 @@ from modelc.cpu_quota import cpu_quota
 from modelc.errors import ModelcError
 from modelc.kernels.catalogue import recipe
 from modelc.kernels.library import symbol_of
-from modelc.kernels.objects import source_key
+from modelc.kernels.machine_code import Processor
+from modelc.kernels.objects import SLOW, source_key
 from modelc.kernels.source import Progress
 from modelc.settings import cache_folder
 
-PART = 12  # functions that one process compiles: it takes a second to start
+LEAST = 4  # functions that a process of their own compiles: it takes a second to start
 EMIT = "modelc.bundle.emit"  # the program
 
 
@@ -44,15 +46,18 @@ def object_files(
         ModelcError: a compiler process failed.
     """
     folder = cache_folder() / "kernels" / "ahead"
-    files = {(isa.name, name): folder / f"{name}-{_key(name, isa, triple, debug)}.o" for isa in isas for name in names}
+    files = {
+        (isa.name, name): folder / f"{name}-{_key(name, processor_of(isa, triple), debug)}.o"
+        for isa in isas
+        for name in names
+    }
     found = {what: data for what, file in files.items() if (data := kept(file)) is not None}
-    missing = {isa: [name for name in names if (isa.name, name) not in found] for isa in isas}
-    jobs = [(isa, part[at : at + PART]) for isa, part in missing.items() for at in range(0, len(part), PART)]
-    total, done, lock = sum(len(part) for _, part in jobs), 0, threading.Lock()
+    missing = {name: [isa for isa in isas if (isa.name, name) not in found] for name in names}
+    wanted = sorted((name for name in names if missing[name]), key=lambda name: (not name.startswith(SLOW), name))
+    n_parts = min(cpu_quota(), -(-len(wanted) // LEAST))
+    total, done, lock = sum(len(isas) for isas in missing.values()), 0, threading.Lock()
 
-    def compile_part(job: tuple[Isa, list[str]]) -> None:
-        isa, part = job
-
+    def compile_part(part: list[str]) -> None:
         def note(name: str) -> None:
             nonlocal done
             with lock:
@@ -61,29 +66,50 @@ def object_files(
                     progress(done, total, name)
 
         with TemporaryDirectory(prefix="modelc-") as scratch:
-            made = _compile(part, isa, triple, debug, Path(scratch), note)
-        for name, data in made.items():
-            found[isa.name, name] = data
-            keep(files[isa.name, name], data)
+            made = _compile({name: missing[name] for name in part}, triple, debug, Path(scratch), note)
+        for what, data in made.items():
+            found[what] = data
+            keep(files[what], data)
 
-    with ThreadPoolExecutor(cpu_quota()) as pool:
-        for _ in pool.map(compile_part, jobs):
+    with ThreadPoolExecutor(n_parts or 1) as pool:
+        for _ in pool.map(compile_part, [wanted[part::n_parts] for part in range(n_parts)]):
             pass
     return found
 
 
 def _compile(
-    names: Sequence[str], isa: Isa, triple: str, debug: bool, folder: Path, note: Callable[[str], None]
-) -> dict[str, bytes]:
-    functions = [(name, symbol_of(name), str(folder / f"{number}.o")) for number, name in enumerate(names)]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_")}
-    environment |= {
-        "NUMBA_CPU_NAME": isa.cpu,
-        "NUMBA_CPU_FEATURES": isa.llvm_features,
-        "NUMBA_OPT": str(_level(debug)),
-        "PYTHONHASHSEED": "0",
-        "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path),
-    }
+    wanted: Mapping[str, Sequence[Isa]], triple: str, debug: bool, folder: Path, note: Callable[[str], None]
+) -> dict[tuple[str, str], bytes]:
+    files = {(isa.name, name): folder / f"{name}-{isa.name}.o" for name, isas in wanted.items() for isa in isas}
+    compile_functions(
+        [
+            (name, symbol_of(name), [(processor_of(isa, triple), files[isa.name, name]) for isa in isas])
+            for name, isas in wanted.items()
+        ],
+        debug,
+        note,
+    )
+    return {what: file.read_bytes() for what, file in files.items()}
+
+
+def compile_functions(
+    functions: Sequence[tuple[str, str, Sequence[tuple[Processor, Path]]]], debug: bool, note: Callable[[str], None]
+) -> None:
+    """Compile functions in a fresh process.
+
+    Args:
+        functions: of each its name as `emit` takes it, its symbol, and for each processor the object file to write.
+        debug: leave the code as it is written, and slow.
+        note: told a function's name for each file that is written.
+
+    Raises:
+        ModelcError: the compiler process failed.
+    """
+    job = [
+        (name, symbol, [(astuple(processor), str(file)) for processor, file in outputs])
+        for name, symbol, outputs in functions
+    ]
+    environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(path or "." for path in sys.path)}
     command = [sys.executable, "-m", EMIT]
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
@@ -93,26 +119,27 @@ def _compile(
     reader = threading.Thread(target=lambda stream: errors.append(stream.read()), args=(process.stderr,))
     reader.start()
     with process:
-        json.dump({"triple": triple, "optimisation": _level(debug), "functions": functions}, process.stdin)
+        json.dump({"level": _level(debug), "functions": job}, process.stdin)
         process.stdin.close()
         for line in process.stdout:
             note(line.strip())
         reader.join()
     if process.returncode:
         last = errors[0].strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
-        raise ModelcError("kernels cannot be compiled", expected=f"code for {isa.name}", got=last[0])
-    return {name: Path(file).read_bytes() for name, _, file in functions}
+        raise ModelcError("kernels cannot be compiled", got=last[0])
+
+
+def processor_of(isa: Isa, triple: str) -> Processor:
+    """What machine code for an instruction set is made for."""
+    return Processor(triple, isa.cpu, isa.llvm_features)
 
 
 def _level(debug: bool) -> int:
     return 0 if debug else 3
 
 
-def _key(name: str, isa: Isa, triple: str, debug: bool) -> str:
-    versions = (
-        metadata.version("numba"),
-        metadata.version("llvmlite"),
-        Path(__file__).with_name("emit.py").read_bytes(),
-    )
-    what = (versions, isa.cpu, isa.llvm_features, triple, _level(debug), source_key(*recipe(name)))
-    return blake2b(repr(what).encode(), digest_size=12).hexdigest()
+def _key(name: str, processor: Processor, debug: bool) -> str:
+    versions = (metadata.version("numba"), metadata.version("llvmlite"))
+    return blake2b(
+        repr((versions, processor, _level(debug), source_key(*recipe(name)))).encode(), digest_size=12
+    ).hexdigest()

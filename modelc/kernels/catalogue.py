@@ -83,12 +83,3 @@ def function(name: str) -> tuple[Any, tuple[Any, ...]]:
     opcode, *variant = name.split(".")
     made = found(*first, *(int(part) if part.isdigit() else part for part in variant))
     return made, (types.int64,) if opcode in BLOCK_FACTORIES else OPCODE_ARGS
-
-
-def compile_object(name: str) -> tuple[str, bytes]:
-    """Compile `name` for the target CPU; returns its symbol and the object file (ELF, Mach-O or COFF)."""
-    dispatcher, signature = function(name)
-    dispatcher.compile(signature)
-    compiled = dispatcher.overloads[signature]
-    _, _, (code, _) = compiled.library.serialize_using_object_code()
-    return compiled.fndesc.llvm_func_name, code

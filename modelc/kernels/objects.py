@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import logging
-import os
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from modelc.kernels.catalogue import compile_object, recipe
+from modelc.kernels.catalogue import function, recipe
 from modelc.kernels.companion import companion
 from modelc.kernels.source import Progress
 from modelc.settings import cache_folder
@@ -29,6 +28,7 @@ from modelc.settings import cache_folder
 SLOW = ("attention.", "matmul.", "sample")  # to compile; they come first, so that two processes end together
 SYMBOL_BYTES = 1024  # the file begins with the function's name, padded with zeros; the object file follows
 
+COMPILER = ("lowering", "machine_code")  # modules that decide about the code of all functions
 IMPORT = re.compile(rb"^ *from modelc\.kernels\.(\w+) import", re.MULTILINE)
 
 
@@ -124,6 +124,15 @@ class ObjectCache:
         return int(engine.get_function_address(symbol))
 
 
+def compile_object(name: str) -> tuple[str, bytes]:
+    """Compile a function of the catalogue for this computer; returns its symbol and the object file."""
+    from modelc.kernels.lowering import lowered
+    from modelc.kernels.machine_code import host_processor, object_file
+
+    symbol, text = lowered(*function(name))
+    return symbol, object_file(text, symbol, host_processor())
+
+
 def _target_machine() -> Any:
     import llvmlite.binding as llvm
 
@@ -139,18 +148,16 @@ def default_folder() -> Path:
 
 def cache_key() -> str:
     """Hash of what all machine code depends on beside its source."""
-    import llvmlite.binding as llvm
+    from modelc.kernels.machine_code import host_processor
 
-    cpu = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
-    return _hash(repr((metadata.version("numba"), metadata.version("llvmlite"), cpu, features)).encode())
+    return _hash(repr((metadata.version("numba"), metadata.version("llvmlite"), host_processor())).encode())
 
 
 @cache
 def source_key(place: str, *arguments: str) -> str:
-    """Hash of what a `recipe` of the catalogue is made of, the sources of its module and of those it imports."""
+    """Hash of what a `recipe` of the catalogue is made of: its module, what compiles it, and what these import."""
     sources: dict[str, bytes] = {}
-    wanted = [place.partition(":")[0]]
+    wanted = [place.partition(":")[0], *COMPILER]
     while wanted:
         name = wanted.pop()
         if name not in sources:

@@ -20,6 +20,7 @@ from numba.extending import overload, register_model
 
 from modelc.kernels.jit import intrinsic
 from modelc.kernels.pointers import element_ptr
+from modelc.kernels.target_features import choose, once
 
 LANES = 16
 F32 = ir.FloatType()
@@ -29,6 +30,7 @@ I16 = ir.IntType(16)
 I32 = ir.IntType(32)
 VF = ir.VectorType(F32, LANES)
 VI = ir.VectorType(I32, LANES)
+HALVES = ir.VectorType(I16, LANES)
 
 
 class Vector(types.Type):
@@ -47,11 +49,6 @@ class _VectorModel(models.PrimitiveModel):
 
 F32x16 = Vector("F32x16", VF)
 I32x16 = Vector("I32x16", VI)
-
-
-def target_has(context: Any, feature: str) -> bool:
-    """Whether the CPU that code is generated for (NUMBA_CPU_FEATURES, else this one) has `feature`."""
-    return f"+{feature}" in context.codegen()._tm_features.split(",")
 
 
 def _constant(value: float, llvm: ir.VectorType = VI) -> ir.Constant:
@@ -100,8 +97,20 @@ def _make_load(memory: ir.Type, result: Vector, convert: Convert, doc: str) -> A
 
 def _half_to_f32(context: Any, builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
     """Exact float16 -> float32: vcvtph2ps with F16C, else a shift and an exact product by 2^112."""
-    if target_has(context, "f16c"):
-        return builder.fpext(builder.bitcast(bits, ir.VectorType(F16, LANES)), VF)
+
+    def define(body: ir.IRBuilder, bits: ir.Value) -> ir.Value:
+        return choose(
+            context,
+            body,
+            "f16c",
+            lambda: body.fpext(body.bitcast(bits, ir.VectorType(F16, LANES)), VF),
+            lambda: _half_to_f32_by_integers(body, bits),
+        )
+
+    return once(builder, "modelc.half_to_f32", VF, [bits], define)
+
+
+def _half_to_f32_by_integers(builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
     wide = builder.zext(bits, VI)
     magnitude = builder.shl(builder.and_(wide, _constant(0x7FFF)), _constant(13))
     scaled = builder.bitcast(builder.fmul(builder.bitcast(magnitude, VF), _constant(2.0**112, VF)), VI)
@@ -113,8 +122,20 @@ def _half_to_f32(context: Any, builder: ir.IRBuilder, bits: ir.Value) -> ir.Valu
 
 def _f32_to_half(context: Any, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     """float32 -> float16 bits, round to nearest even (finite values and infinities)."""
-    if target_has(context, "f16c"):
-        return builder.bitcast(builder.fptrunc(value, ir.VectorType(F16, LANES)), ir.VectorType(I16, LANES))
+
+    def define(body: ir.IRBuilder, value: ir.Value) -> ir.Value:
+        return choose(
+            context,
+            body,
+            "f16c",
+            lambda: body.bitcast(body.fptrunc(value, ir.VectorType(F16, LANES)), HALVES),
+            lambda: _f32_to_half_by_integers(body, value),
+        )
+
+    return once(builder, "modelc.f32_to_half", HALVES, [value], define)
+
+
+def _f32_to_half_by_integers(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
     bits = builder.bitcast(value, VI)
     sign = builder.and_(bits, _constant(-0x80000000))
     magnitude = builder.xor(bits, sign)
@@ -127,7 +148,7 @@ def _f32_to_half(context: Any, builder: ir.IRBuilder, value: ir.Value) -> ir.Val
     half = builder.select(builder.icmp_unsigned("<", magnitude, _constant(0x38800000)), subnormal, normal)
     half = builder.select(builder.icmp_unsigned(">", magnitude, _constant(0x477FEFFF)), _constant(0x7C00), half)
     half = builder.select(builder.icmp_unsigned(">", magnitude, _constant(0x7F800000)), _constant(0x7E00), half)
-    return builder.trunc(builder.or_(half, builder.lshr(sign, _constant(16))), ir.VectorType(I16, LANES))
+    return builder.trunc(builder.or_(half, builder.lshr(sign, _constant(16))), HALVES)
 
 
 def _bfloat_to_f32(context: Any, builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:

@@ -9,6 +9,7 @@ from numba.core import cgutils, types
 
 from modelc.kernels.jit import intrinsic
 from modelc.kernels.pointers import element_ptr
+from modelc.kernels.target_features import choose
 
 I32 = ir.IntType(32)
 I64 = ir.IntType(64)
@@ -58,10 +59,16 @@ def pause(typing_context: Any) -> Any:
     """Tell the core that this is a waiting loop."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        if "x86" in builder.module.triple:
-            _call(builder, "llvm.x86.sse2.pause", ir.VoidType(), [])
-        elif "aarch64" in builder.module.triple or "arm64" in builder.module.triple:
+        def arm() -> None:
             _call(builder, "llvm.aarch64.hint", ir.VoidType(), [ir.Constant(I32, 1)])  # YIELD
+
+        def not_x86() -> None:
+            choose(context, builder, "neon", arm, lambda: None)
+
+        def x86() -> None:
+            _call(builder, "llvm.x86.sse2.pause", ir.VoidType(), [])
+
+        choose(context, builder, "sse2", x86, not_x86)
         return context.get_dummy_value()
 
     return types.void(), codegen

@@ -1,6 +1,6 @@
 import pytest
 
-from modelc.kernels.catalogue import FACTORIES, FUNCTIONS, compile_object, function
+from modelc.kernels.catalogue import FACTORIES, FUNCTIONS, function
 from modelc.kernels.executor import OPCODE_ARGS
 
 
@@ -35,9 +35,3 @@ def test_an_unknown_name_or_variant_is_an_error() -> None:
     for name in ("matmull.q4_1.a8", "matmul.q9_9.a8", "quantize.a4", "embed.x", "bias.x"):
         with pytest.raises(KeyError):
             function(name)
-
-
-def test_code_is_an_object_file_with_its_symbol() -> None:
-    symbol, code = compile_object("rope_angles.pairs")
-    assert symbol.isascii()
-    assert symbol.encode() in code

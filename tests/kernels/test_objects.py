@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from modelc.kernels import catalogue, objects
+from modelc.kernels import objects
 from modelc.kernels.objects import ObjectCache, cache_key, default_folder, source_key
 
 NAME = "swiglu"
@@ -13,7 +13,7 @@ NAME = "swiglu"
 
 @pytest.fixture(scope="module")
 def compiled() -> tuple[str, bytes]:
-    return catalogue.compile_object(NAME)
+    return objects.compile_object(NAME)
 
 
 @pytest.fixture
