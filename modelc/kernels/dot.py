@@ -1,139 +1,133 @@
-"""Exact integer dot products of bytes and the look-up of 4-bit codes, each by the target's best instruction.
+"""Exact integer dot products of bytes, each by the processor's best instructions.
 
 Integer arithmetic without saturation is exact, so every version gives the same bits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
+from modelc.kernels.dot_aarch64 import add_products, add_small_products, dot_signed
+from modelc.kernels.dot_x86 import (
+    Ways,
+    by_vnni,
+    dot_by_signs,
+    dot_by_word_pairs,
+    multiply_add_bytes,
+    pairs_of_words,
+)
 from modelc.kernels.jit import intrinsic
-from modelc.kernels.simd import I8, I16, I32, VI, I32x16, _call, _constant, _join, _part
-from modelc.kernels.target_features import choose, once
-
-BYTES = ir.VectorType(I8, 64)
-# The instruction that multiplies and adds n pairs, and the feature that brings it.
-PAIRS = {
-    16: ("avx512bw", "llvm.x86.avx512.pmaddw.d.512"),
-    8: ("avx2", "llvm.x86.avx2.pmadd.wd"),
-    4: ("sse2", "llvm.x86.sse2.pmadd.wd"),
-}
-
-
-def _multiply_add_pairs(context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    """<2n x i16> x, y -> <n x i32>: x[2i] * y[2i] + x[2i+1] * y[2i+1]."""
-    n = x.type.count // 2
-    result = ir.VectorType(I32, n)
-    feature, name = PAIRS[n]
-
-    def narrower() -> ir.Value:
-        if n == 4:
-            return _multiply_add_four_pairs(builder, x, y)
-        halves = [_multiply_add_pairs(context, builder, *(_part(builder, v, k, n) for v in (x, y))) for k in (0, n)]
-        return _join(builder, *halves)
-
-    return choose(context, builder, feature, lambda: _call(builder, name, result, [x, y]), narrower)
-
-
-def _multiply_add_four_pairs(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
-    wide, result = ir.VectorType(I32, 8), ir.VectorType(I32, 4)
-    product = builder.mul(builder.sext(x, wide), builder.sext(y, wide))
-    even, odd = (builder.shuffle_vector(product, product, ir.Constant(result, list(range(k, 8, 2)))) for k in (0, 1))
-    return builder.add(even, odd)
+from modelc.kernels.simd import I16, LANES, VI, I32x16, _constant
+from modelc.kernels.target_features import choose_first, once
 
 
 @intrinsic
-def dot_u8i8(typing_context: Any, acc: Any, w: Any, x: Any) -> Any:
-    """Lane by lane acc + the sum of 4 products u8(w byte) * i8(x byte), exact int32 (vpdpbusd where it exists)."""
+def narrow_start(typing_context: Any, start: Any) -> Any:
+    """What a sum of `dot_narrow` begins with, to be `start` + products in the end."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        def define(body: ir.IRBuilder, acc: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
-            return choose(
-                context,
-                body,
-                "avx512vnni",
-                lambda: _vpdpbusd(body, 512, acc, w, x),
-                lambda: choose(
-                    context,
-                    body,
-                    "avxvnni",
-                    lambda: _join(
-                        body, *(_vpdpbusd(body, 256, *(_part(body, v, k, 8) for v in (acc, w, x))) for k in (0, 8))
-                    ),
-                    lambda: _dot_by_words(context, body, acc, w, x),
-                ),
-            )
-
-        return once(builder, "modelc.dot_u8i8", VI, list(args), define)
-
-    return I32x16(I32x16, I32x16, I32x16), codegen
-
-
-def _vpdpbusd(builder: ir.IRBuilder, bits: int, acc: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
-    whole = ir.VectorType(I8, bits // 8)
-    operands = [acc, builder.bitcast(w, whole), builder.bitcast(x, whole)]
-    return _call(builder, f"llvm.x86.avx512.vpdpbusd.{bits}", acc.type, operands)
-
-
-def _dot_by_words(context: Any, builder: ir.IRBuilder, acc: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
-    """Bytes widened to 16 bits and multiplied by pmaddwd: pmaddubsw would saturate."""
-    words = ir.VectorType(I16, 32)
-    eight, low = ir.Constant(words, [8] * 32), ir.Constant(words, [255] * 32)
-    w16, x16 = builder.bitcast(w, words), builder.bitcast(x, words)
-    even = _multiply_add_pairs(context, builder, builder.and_(w16, low), builder.ashr(builder.shl(x16, eight), eight))
-    odd = _multiply_add_pairs(context, builder, builder.lshr(w16, eight), builder.ashr(x16, eight))
-    return builder.add(acc, builder.add(even, odd))
-
-
-# IQ4_NL: the 16 values of a code, plus 128. Source: ggml's table kvalues_iq4nl.
-CODEBOOK = [v + 128 for v in (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)]
-
-
-@intrinsic
-def look_up(typing_context: Any, codes: Any) -> Any:
-    """Each byte's code (0 to 15) replaced by its IQ4_NL value plus 128."""
-
-    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        def define(body: ir.IRBuilder, codes: ir.Value) -> ir.Value:
-            codes = body.bitcast(codes, BYTES)
-            values = choose(
-                context,
-                body,
-                "avx512bw",
-                lambda: _call(body, "llvm.x86.avx512.pshuf.b.512", BYTES, [_constants(64), codes]),
-                lambda: choose(
-                    context,
-                    body,
-                    "ssse3",
-                    lambda: _look_up_by_shuffles(body, codes),
-                    lambda: _look_up_by_comparisons(body, codes),
-                ),
-            )
-            return body.bitcast(values, VI)
-
-        return once(builder, "modelc.look_up", VI, list(args), define)
+        return _if_narrow(context, builder, lambda: _constant(0), lambda: args[0])
 
     return I32x16(I32x16), codegen
 
 
-def _constants(n_bytes: int) -> ir.Constant:
-    return ir.Constant(ir.VectorType(I8, n_bytes), CODEBOOK * (n_bytes // 16))
+@intrinsic
+def dot_narrow(typing_context: Any, acc: Any, w: Any, x: Any) -> Any:
+    """Lane by lane acc + the sum of 4 products of w's bytes, 0 to 63, and x's signed bytes.
+
+    Until `narrow_end` the sum may be kept in two words of 16 bits: with bytes of w up to c, at most 32767 / (256 * c)
+    dot products after `narrow_start` are exact, 8 for c = 15, 4 for 31, 2 for 63.
+    """
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        def define(body: ir.IRBuilder, *args: ir.Value) -> ir.Value:
+            def in_words() -> ir.Value:
+                pairs = multiply_add_bytes(context, body, *args[1:])
+                return body.bitcast(body.add(body.bitcast(args[0], pairs.type), pairs), VI)
+
+            ways = by_vnni(body, args)
+            signed = partial(dot_signed, context, body, args, add_small_products)
+            return choose_first(context, body, [*ways, ("neon", signed)], in_words)
+
+        return once(builder, "modelc.dot_narrow", VI, list(args), define)
+
+    return I32x16(I32x16, I32x16, I32x16), codegen
 
 
-def _look_up_by_shuffles(builder: ir.IRBuilder, codes: ir.Value) -> ir.Value:
-    result = ir.VectorType(I8, 16)
-    q = [
-        _call(builder, "llvm.x86.ssse3.pshuf.b.128", result, [_constants(16), _part(builder, codes, k, 16)])
-        for k in (0, 16, 32, 48)
-    ]
-    return _join(builder, _join(builder, q[0], q[1]), _join(builder, q[2], q[3]))
+@intrinsic
+def narrow_end(typing_context: Any, acc: Any, start: Any) -> Any:
+    """The sums of `dot_narrow` as int32, `start` included."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        def widened() -> ir.Value:
+            pairs = builder.bitcast(args[0], ir.VectorType(I16, 2 * LANES))
+            return builder.add(args[1], pairs_of_words(context, builder, pairs))
+
+        return _if_narrow(context, builder, widened, lambda: args[0])
+
+    return I32x16(I32x16, I32x16), codegen
 
 
-def _look_up_by_comparisons(builder: ir.IRBuilder, codes: ir.Value) -> ir.Value:
-    values = _constant(CODEBOOK[0], BYTES)
-    for code in range(1, 16):
-        is_code = builder.icmp_unsigned("==", codes, _constant(code, BYTES))
-        values = builder.select(is_code, _constant(CODEBOOK[code], BYTES), values)
-    return values
+def _if_narrow(
+    context: Any, builder: ir.IRBuilder, narrow: Callable[[], ir.Value], wide: Callable[[], ir.Value]
+) -> ir.Value:
+    """The value of `wide()` where an instruction adds byte products to int32, else of `narrow()`."""
+    ways = [(feature, wide) for feature in ("avx512vnni", "avxvnni", "neon")]
+    return choose_first(context, builder, ways, narrow)
+
+
+def _make_biased(is_symmetric: bool, doc: str) -> tuple[Any, Any]:
+    """The dot product of biased bytes, and how its sum begins; `is_symmetric`: no byte of x is -128."""
+    name = f"modelc.dot_biased.{'symmetric' if is_symmetric else 'any'}"
+
+    def signed_ways(value: Callable[[str], ir.Value]) -> Ways:
+        """Processors that do best with w less 128, as signed bytes."""
+        return [(feature, partial(value, feature)) for feature in (("neon", "ssse3") if is_symmetric else ("neon",))]
+
+    @intrinsic
+    def dot_biased(typing_context: Any, acc: Any, w: Any, x: Any) -> Any:
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+            def define(body: ir.IRBuilder, acc: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
+                def signed(feature: str) -> ir.Value:
+                    less_128 = body.xor(w, _constant(-0x7F7F7F80))  # the highest bit of each byte
+                    if feature == "neon":
+                        add = add_small_products if is_symmetric else add_products
+                        return dot_signed(context, body, (acc, less_128, x), add)
+                    return dot_by_signs(context, body, acc, less_128, x)
+
+                ways = [*by_vnni(body, (acc, w, x)), *signed_ways(signed)]
+                return choose_first(context, body, ways, lambda: dot_by_word_pairs(context, body, acc, w, x))
+
+            return once(builder, name, VI, list(args), define)
+
+        return I32x16(I32x16, I32x16, I32x16), codegen
+
+    @intrinsic
+    def biased_start(typing_context: Any, total: Any) -> Any:
+        """What a sum of biased products begins with: -128 * total, or 0 where 128 is subtracted from each w."""
+
+        def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+            biased, zero = partial(_constant, -128), partial(_constant, 0)
+            ways: Ways = [("avx512vnni", biased), ("avxvnni", biased), *signed_ways(lambda feature: zero())]
+            return builder.mul(args[0], choose_first(context, builder, ways, biased))
+
+        return I32x16(I32x16), codegen
+
+    dot_biased.__doc__ = doc
+    return dot_biased, biased_start
+
+
+dot_biased, biased_start = _make_biased(
+    False,
+    """Lane by lane acc + the sum of 4 products of w's unsigned bytes less 128 and x's signed bytes; exact int32.
+
+    The sum is right when it has begun with `biased_start` of all those x.
+    """,
+)
+dot_symmetric, symmetric_start = _make_biased(
+    True, """As `dot_biased`, for x from -127 to 127, with `symmetric_start`."""
+)

@@ -8,6 +8,7 @@ from modelc.kernels.activations import panel_row
 from modelc.kernels.env import FLOATS, N_OUT, N_ROWS, PANEL, QUANTS, RECORD_BYTES, WEIGHTS
 from modelc.kernels.jit import kernel
 from modelc.kernels.pointers import f32_ptr, u8_ptr
+from modelc.kernels.registers import holds_32_vectors
 from modelc.kernels.split import private_row, split_groups
 from modelc.kernels.tiles import make_block_tile, make_float_tile
 from modelc.kernels.weights import BLOCK_FORMATS, FLOAT_FORMATS
@@ -85,7 +86,7 @@ def _make_block_matmul(dtype: str, activation: str) -> Any:
                     if valid == 1:
                         tile1(w, p, group, nb, p + soon, lines, x, q, y, o, ld, 1)
                         g += 1
-                    elif g + 2 <= last:
+                    elif g + 2 <= last and holds_32_vectors():
                         tile4x2(w, p, group, nb, p + soon, lines, x, q, y, o, ld, valid)
                         g += 2
                     else:

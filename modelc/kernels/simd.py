@@ -20,7 +20,8 @@ from numba.extending import overload, register_model
 
 from modelc.kernels.jit import intrinsic
 from modelc.kernels.pointers import element_ptr
-from modelc.kernels.target_features import choose, once
+from modelc.kernels.soft_fma import soft_fma
+from modelc.kernels.target_features import choose_first, once
 
 LANES = 16
 F32 = ir.FloatType()
@@ -96,16 +97,14 @@ def _make_load(memory: ir.Type, result: Vector, convert: Convert, doc: str) -> A
 
 
 def _half_to_f32(context: Any, builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
-    """Exact float16 -> float32: vcvtph2ps with F16C, else a shift and an exact product by 2^112."""
+    """Exact float16 -> float32: vcvtph2ps with F16C, fcvtl on AArch64, else a shift and an exact product by 2^112."""
 
     def define(body: ir.IRBuilder, bits: ir.Value) -> ir.Value:
-        return choose(
-            context,
-            body,
-            "f16c",
-            lambda: body.fpext(body.bitcast(bits, ir.VectorType(F16, LANES)), VF),
-            lambda: _half_to_f32_by_integers(body, bits),
-        )
+        def convert() -> ir.Value:
+            return body.fpext(body.bitcast(bits, ir.VectorType(F16, LANES)), VF)
+
+        ways = [("f16c", convert), ("neon", convert)]
+        return choose_first(context, body, ways, lambda: _half_to_f32_by_integers(body, bits))
 
     return once(builder, "modelc.half_to_f32", VF, [bits], define)
 
@@ -124,13 +123,11 @@ def _f32_to_half(context: Any, builder: ir.IRBuilder, value: ir.Value) -> ir.Val
     """float32 -> float16 bits, round to nearest even (finite values and infinities)."""
 
     def define(body: ir.IRBuilder, value: ir.Value) -> ir.Value:
-        return choose(
-            context,
-            body,
-            "f16c",
-            lambda: body.bitcast(body.fptrunc(value, ir.VectorType(F16, LANES)), HALVES),
-            lambda: _f32_to_half_by_integers(body, value),
-        )
+        def convert() -> ir.Value:
+            return body.bitcast(body.fptrunc(value, ir.VectorType(F16, LANES)), HALVES)
+
+        ways = [("f16c", convert), ("neon", convert)]
+        return choose_first(context, body, ways, lambda: _f32_to_half_by_integers(body, value))
 
     return once(builder, "modelc.f32_to_half", HALVES, [value], define)
 
@@ -232,8 +229,21 @@ def from_bits(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
-    """The fused x * y + z, rounded once."""
-    return F32x16(F32x16, F32x16, F32x16), lambda c, b, s, args: _call(b, "llvm.fma.v16f32", VF, list(args))
+    """The fused x * y + z, rounded once, on every processor."""
+
+    def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
+        def define(body: ir.IRBuilder, *args: ir.Value) -> ir.Value:
+            def instruction() -> ir.Value:
+                return _call(body, "llvm.fma.v16f32", VF, list(args))
+
+            def emulation() -> ir.Value:
+                return once(body, "modelc.soft_fma", VF, list(args), soft_fma, inline=False)
+
+            return choose_first(context, body, [("fma", instruction), ("neon", instruction)], emulation)
+
+        return once(builder, "modelc.fma", VF, list(args), define)
+
+    return F32x16(F32x16, F32x16, F32x16), codegen
 
 
 @intrinsic

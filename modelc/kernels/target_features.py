@@ -7,7 +7,7 @@ A kernel is lowered to LLVM IR once. Where an instruction set offers a better wa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -44,13 +44,32 @@ def choose(
     return result
 
 
+def choose_first(
+    context: Any,
+    builder: ir.IRBuilder,
+    ways: Sequence[tuple[str, Callable[[], ir.Value]]],
+    otherwise: Callable[[], ir.Value],
+) -> ir.Value:
+    """As `choose`, of several ways: the first whose feature the processor has."""
+    if not ways:
+        return otherwise()
+    (feature, way), *others = ways
+    value: ir.Value = choose(context, builder, feature, way, lambda: choose_first(context, builder, others, otherwise))
+    return value
+
+
 def once(
-    builder: ir.IRBuilder, name: str, result: ir.Type, args: list[ir.Value], define: Callable[..., ir.Value]
+    builder: ir.IRBuilder,
+    name: str,
+    result: ir.Type,
+    args: list[ir.Value],
+    define: Callable[..., ir.Value],
+    inline: bool = True,
 ) -> ir.Value:
     """A call of the function `name`, which the module gets once: `define(builder, *arguments)` writes its body."""
     function = builder.module.globals.get(name)
     if function is None:
-        function = _inlined_function(builder.module, name, result, [value.type for value in args])
+        function = _function(builder.module, name, result, [value.type for value in args], inline)
         body = ir.IRBuilder(function.append_basic_block())
         body.ret(define(body, *function.args))
     return builder.call(function, args)
@@ -66,14 +85,14 @@ def _has(context: Any, module: ir.Module, feature: str) -> ir.Function:
     name = PREFIX + feature
     function = module.globals.get(name)
     if function is None:
-        function = _inlined_function(module, name, I1, [])
+        function = _function(module, name, I1, [], inline=True)
         is_there = f"+{feature}" in context.codegen()._tm_features.split(",")
         ir.IRBuilder(function.append_basic_block()).ret(ir.Constant(I1, is_there))
     return function
 
 
-def _inlined_function(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type]) -> ir.Function:
+def _function(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type], inline: bool) -> ir.Function:
     function = ir.Function(module, ir.FunctionType(result, arguments), name)
     function.linkage = "linkonce_odr"
-    function.attributes.add("alwaysinline")
+    function.attributes.add("alwaysinline" if inline else "noinline")
     return function

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from modelc.kernels.dot import look_up
+from modelc.kernels.codebook import look_up
 from modelc.kernels.jit import inlined
 from modelc.kernels.simd import (
     load_bf16,
@@ -149,6 +149,7 @@ class BlockFormat:
         blocks: blocks of 32 columns in a record (1, or 8 for the 256-column types).
         header_bytes: before the codes of the first block.
         block_bytes: codes of one block.
+        bits: of a code, as `word` gives it.
         zero: what is subtracted from an unsigned code.
         has_min: whether a min is subtracted.
         halves: whether scales belong to 16 columns instead of 32.
@@ -159,6 +160,7 @@ class BlockFormat:
     blocks: int
     header_bytes: int
     block_bytes: int
+    bits: int
     zero: int
     has_min: bool
     halves: bool
@@ -172,18 +174,18 @@ class BlockFormat:
 
 
 BLOCK_FORMATS = {
-    "q4_0": BlockFormat(1, 32, 256, 8, False, False, nibbles, scales_d),
-    "q4_1": BlockFormat(1, 64, 256, 0, True, False, nibbles, scales_dm),
-    "q5_0": BlockFormat(1, 32, 320, 16, False, False, nibbles_bit, scales_d),
-    "q5_1": BlockFormat(1, 64, 320, 0, True, False, nibbles_bit, scales_dm),
-    "q8_0": BlockFormat(1, 32, 512, 128, False, False, whole_bytes, scales_d),
-    "iq4_nl": BlockFormat(1, 32, 256, 128, False, False, codebook, scales_d),
-    "q2_k": BlockFormat(8, 320, 128, 0, True, True, two_bits, scales_k2),
-    "q3_k": BlockFormat(8, 288, 192, 4, False, True, two_bits_bit, scales_i8_halves),
-    "q4_k": BlockFormat(8, 320, 256, 0, True, False, nibbles, scales_k45),
-    "q5_k": BlockFormat(8, 320, 320, 0, True, False, nibbles_bit, scales_k45),
-    "q6_k": BlockFormat(8, 288, 384, 32, False, True, nibbles_two, scales_i8_halves),
-    "iq4_xs": BlockFormat(8, 160, 256, 128, False, False, codebook, scales_i8),
+    "q4_0": BlockFormat(1, 32, 256, 4, 8, False, False, nibbles, scales_d),
+    "q4_1": BlockFormat(1, 64, 256, 4, 0, True, False, nibbles, scales_dm),
+    "q5_0": BlockFormat(1, 32, 320, 5, 16, False, False, nibbles_bit, scales_d),
+    "q5_1": BlockFormat(1, 64, 320, 5, 0, True, False, nibbles_bit, scales_dm),
+    "q8_0": BlockFormat(1, 32, 512, 8, 128, False, False, whole_bytes, scales_d),
+    "iq4_nl": BlockFormat(1, 32, 256, 8, 128, False, False, codebook, scales_d),
+    "q2_k": BlockFormat(8, 320, 128, 2, 0, True, True, two_bits, scales_k2),
+    "q3_k": BlockFormat(8, 288, 192, 3, 4, False, True, two_bits_bit, scales_i8_halves),
+    "q4_k": BlockFormat(8, 320, 256, 4, 0, True, False, nibbles, scales_k45),
+    "q5_k": BlockFormat(8, 320, 320, 5, 0, True, False, nibbles_bit, scales_k45),
+    "q6_k": BlockFormat(8, 288, 384, 6, 32, False, True, nibbles_two, scales_i8_halves),
+    "iq4_xs": BlockFormat(8, 160, 256, 8, 128, False, False, codebook, scales_i8),
 }
 
 # A float type's record is one column: 16 values. (load, bytes of a record)

@@ -21,7 +21,7 @@ from modelc.kernels.special_functions import PLAIN
 from modelc.runtime.encoder import Encoder
 from modelc.runtime.engine import Rows
 from modelc.runtime.options import Options
-from tests.kernels import test_dot, test_elementary, test_sample, test_simd
+from tests.kernels import test_codebook, test_dot, test_elementary, test_sample, test_simd
 from tests.kernels.float_math import tricky_floats
 from tests.kernels.opcode_runner import run, unwritten
 from tests.kernels.test_array_maps import mapped
@@ -53,11 +53,10 @@ def dots() -> Iterator[np.ndarray]:
     rng = np.random.default_rng(2)
     w = rng.choice(np.array([0, 1, 127, 128, 254, 255], np.uint8), 4096)
     x = rng.choice(np.array([-128, -127, -1, 0, 1, 127], np.int8), 4096)
-    out, codes = np.zeros(1024, np.int32), rng.integers(0, 16, 4096, np.uint8)
+    codes = rng.integers(0, 16, 4096, np.uint8)
     values = np.zeros_like(codes)
-    run(test_dot.dots, [64, np.full(1024, 7, np.int32), w, x, out])
-    run(test_dot.look_ups, [64, codes, values])
-    yield from (out, values)
+    run(test_codebook.look_ups, [64, codes, values])
+    yield from (*test_dot.all_dots(np.full(1024, 7, np.int32), w, x), values)
 
 
 def elementary() -> Iterator[np.ndarray]:
