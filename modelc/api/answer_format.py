@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from modelc.constraints import Constraint, SchemaCheck
 from modelc.errors import BadInputError
+from modelc.text import with_system
 
 Schema = dict[str, Any] | bool
 MAX_TOLD_CHARS = 8192  # of a schema that the model is told: reading it takes time
@@ -62,11 +63,16 @@ class AnswerFormat:
     instruction: str | None = None
     schema: str | None = None
 
-    def behind(self, marker: str) -> AnswerFormat:
-        """The same for answers that begin behind `marker`, where a model's reasoning ends."""
+    def behind(self, closer: str, opener: str = "") -> AnswerFormat:
+        """The same behind a model's reasoning.
+
+        Args:
+            closer: What ends the reasoning.
+            opener: What answers that have reasoning begin with; empty where they are in it from their beginning on.
+        """
         if self.constraint is None:
             return self
-        return replace(self, constraint=replace(self.constraint, after=marker))
+        return replace(self, constraint=replace(self.constraint, after=closer, opener=opener))
 
     def mismatch(self, text: str) -> str | None:
         """What is wrong with a finished answer, None where it matches or cannot be judged.
@@ -76,9 +82,9 @@ class AnswerFormat:
         """
         if self.check is None:
             return None
-        marker = "" if self.constraint is None else self.constraint.after
-        if marker:
-            _, found, text = text.partition(marker)
+        constraint = self.constraint
+        if constraint is not None and constraint.after and text.startswith(constraint.opener):
+            _, found, text = text.partition(constraint.after)
             if not found:
                 return None
         try:
@@ -100,10 +106,7 @@ class AnswerFormat:
         said = self.instruction
         if self.schema is not None and len(self.schema) <= min(MAX_TOLD_CHARS, n_ctx):
             said = f"{said} The schema:\n{self.schema}"
-        if messages and messages[0]["role"] == "system":
-            first = {**messages[0], "content": f"{messages[0]['content']}\n\n{said}"}
-            return [first, *messages[1:]]
-        return [{"role": "system", "content": said}, *messages]
+        return with_system(messages, said)
 
 
 ANY_TEXT = AnswerFormat()

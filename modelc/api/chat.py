@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 from litestar import post
 from litestar.types import ASGIApp
+from msgspec import UNSET, UnsetType
 
 from modelc.api.answers import EventStream, json_answer
 from modelc.api.fields import SamplingFields
 from modelc.api.generation import LiveAnswer, whole
 from modelc.api.prompts import ChatFields, start_chat, start_prompts
 from modelc.api.request import ApiRequest
+
+if TYPE_CHECKING:
+    from modelc.text import AnswerReader
+    from modelc.text.answer_reader import Part
 
 
 class CompleteFields(SamplingFields, kw_only=True):
@@ -23,10 +28,11 @@ class CompleteFields(SamplingFields, kw_only=True):
 
 
 class ChatMessage(msgspec.Struct, kw_only=True):
-    """What the model said."""
+    """What the model said, and what it wrote between `<think>` and `</think>` before."""
 
     role: Literal["assistant"] = "assistant"
     content: str
+    reasoning_content: str | UnsetType = UNSET
 
 
 class ChatAnswer(msgspec.Struct):
@@ -35,11 +41,12 @@ class ChatAnswer(msgspec.Struct):
     message: ChatMessage
 
 
-class ChatEvent(msgspec.Struct):
-    """One piece of the assistant's next message; the last has no text."""
+class ChatEvent(msgspec.Struct, kw_only=True):
+    """One piece of the assistant's next message, or of the reasoning before it; the last has no text."""
 
-    delta: str
-    done: bool
+    delta: str = ""
+    reasoning_delta: str | UnsetType = UNSET
+    done: bool = False
 
 
 class CompleteAnswer(msgspec.Struct):
@@ -54,16 +61,18 @@ async def chat(request: ApiRequest) -> ASGIApp:
 
     The header `x-modelc-seed` tells the seed used.
     """
-    answer = await start_chat(request, await request.decode(ChatFields))
+    answer, (reader,) = await start_chat(request, await request.decode(ChatFields))
     (choice,) = await whole(request.receive, answer)
-    return json_answer(ChatAnswer(ChatMessage(content=choice.text)), answer.headers)
+    parts = [*reader.push(choice.text), *reader.finish()]
+    message = ChatMessage(content=_text_of(parts, "content"), reasoning_content=_text_of(parts, "reasoning") or UNSET)
+    return json_answer(ChatAnswer(message), answer.headers)
 
 
 @post("/chat/stream", status_code=200, opt={"body": ChatFields, "event": ChatEvent})
 async def chat_stream(request: ApiRequest) -> ASGIApp:
     """Continue a conversation, a token at a time, as server-sent events."""
-    answer = await start_chat(request, await request.decode(ChatFields))
-    return EventStream(_events(answer), answer)
+    answer, (reader,) = await start_chat(request, await request.decode(ChatFields))
+    return EventStream(_events(answer, reader), answer)
 
 
 @post("/complete", status_code=200, opt={"body": CompleteFields, "answer": CompleteAnswer})
@@ -75,8 +84,15 @@ async def complete(request: ApiRequest) -> ASGIApp:
     return json_answer(CompleteAnswer(choice.text), answer.headers)
 
 
-async def _events(answer: LiveAnswer) -> AsyncIterator[object]:
+def _text_of(parts: list[Part], kind: str) -> str:
+    return "".join(part.text for part in parts if part.kind == kind)
+
+
+async def _events(answer: LiveAnswer, reader: AnswerReader) -> AsyncIterator[object]:
     async for _, chunk in answer:
-        if chunk.text:
-            yield ChatEvent(chunk.text, done=False)
-    yield ChatEvent("", done=True)
+        parts = reader.push(chunk.text)
+        if chunk.finish_reason is not None:
+            parts += reader.finish()
+        for part in parts:
+            yield ChatEvent(delta=part.text) if part.kind == "content" else ChatEvent(reasoning_delta=part.text)
+    yield ChatEvent(done=True)

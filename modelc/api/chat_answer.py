@@ -12,12 +12,10 @@ from modelc.api.generation import Choice
 from modelc.api.logprobs import ContentLogprobs, content_logprobs
 from modelc.api.messages import FunctionCall, ToolCall
 from modelc.api.openai_shapes import SYSTEM_FINGERPRINT, Usage, new_id
-from modelc.api.tools import ToolOffer
-from modelc.text import AnswerReader
 
 if TYPE_CHECKING:
     from modelc.runtime import Chunk
-    from modelc.text import Tokenizer
+    from modelc.text import AnswerReader, Tokenizer
     from modelc.text.answer_reader import Part
 
 
@@ -106,18 +104,15 @@ class ChoiceWriter:
     Args:
         index: Of the choice.
         tokenizer: The model's.
-        offer: Tools that it may call.
-        is_reasoning: Whether the prompt has opened the reasoning.
+        reader: Tells the parts of its text apart.
         has_logprobs: Whether log-probabilities are wanted.
     """
 
-    def __init__(
-        self, index: int, tokenizer: Tokenizer, offer: ToolOffer, is_reasoning: bool, has_logprobs: bool
-    ) -> None:
+    def __init__(self, index: int, tokenizer: Tokenizer, reader: AnswerReader, has_logprobs: bool) -> None:
         self.index = index
         self._tokenizer = tokenizer
         self._has_logprobs = has_logprobs
-        self._reader = AnswerReader(offer.names, is_reasoning, offer.is_parallel)
+        self._reader = reader
         self._n_calls = 0
 
     def whole(self, choice: Choice) -> MessageChoice:

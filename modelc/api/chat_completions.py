@@ -13,7 +13,6 @@ from msgspec import UNSET
 
 from modelc.api.answers import DONE, EventStream, json_answer
 from modelc.api.chat_answer import ChatCompletion, ChatCompletionChunk, ChoiceWriter, ChunkChoice, Delta
-from modelc.api.conversation import opens_reasoning
 from modelc.api.generation import LiveAnswer, whole
 from modelc.api.logprobs import clamped
 from modelc.api.openai_shapes import ChoiceCount, StreamOptions, TopLogprobs, n_choices, new_id, usage_of
@@ -49,23 +48,21 @@ async def chat_completions(request: ApiRequest) -> ASGIApp:
     """Continue a conversation (OpenAI).
 
     With `stream`, server-sent events of chunks and then `[DONE]`. `model` may be any name: the loaded model answers.
-    What a model writes between `<think>` and `</think>` at the beginning is its `reasoning_content`. Calls of `tools`
-    are read in the form that the model's family writes; `tool_choice` `required`, or one that names a function, makes
-    the model write a call that matches the function's schema.
+    It goes on with a last message of role `assistant`, unless `continue_final_message` is false; the answer is what
+    follows. What a model writes between `<think>` and `</think>` at the beginning is its `reasoning_content`. Calls of
+    `tools` are read in the form that the model's family writes; `tool_choice` `required`, or one that names a function,
+    makes the model write calls that match the function's schema.
     """
     fields = await request.decode(ChatCompletionFields)
     _refuse_functions(fields)
     offer = offer_of(fields.tools, fields.tool_choice, fields.parallel_tool_calls)
     n_top = clamped(fields.top_logprobs or 0) if fields.logprobs else 0
-    answer = await start_chat(
+    answer, readers = await start_chat(
         request, fields, n_choices(fields.n), offer, logprobs=bool(fields.logprobs), top_logprobs=n_top
     )
     id_, created, name = new_id("chatcmpl-"), int(time.time()), request.model.name
-    is_reasoning = not answer.is_constrained and opens_reasoning(request.model.as_text_model(), answer.prompt_ids[0])
-    writers = [
-        ChoiceWriter(i, request.model.tokenizer, offer, is_reasoning, bool(fields.logprobs))
-        for i in range(len(answer.generations))
-    ]
+    tokenizer = request.model.tokenizer
+    writers = [ChoiceWriter(i, tokenizer, reader, bool(fields.logprobs)) for i, reader in enumerate(readers)]
     if fields.stream:
         with_usage = bool(fields.stream_options and fields.stream_options.include_usage)
         blank = ChatCompletionChunk(

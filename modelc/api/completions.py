@@ -24,6 +24,7 @@ from modelc.api.logprobs import (
     content_logprobs,
     joined,
 )
+from modelc.api.off_loop import tokenizing
 from modelc.api.openai_shapes import (
     SYSTEM_FINGERPRINT,
     ChoiceCount,
@@ -34,7 +35,7 @@ from modelc.api.openai_shapes import (
     new_id,
     usage_of,
 )
-from modelc.api.prompts import Prompt, off_loop, prompt_texts, start_prompts
+from modelc.api.prompts import Prompt, prompt_texts, start_prompts
 from modelc.api.request import ApiRequest
 from modelc.errors import BadInputError
 
@@ -124,7 +125,7 @@ async def completions(request: ApiRequest) -> ASGIApp:
         id=new_id("cmpl-"), created=int(time.time()), model=request.model.name, seed=answer.seed, choices=[]
     )
     tokenizer = request.model.tokenizer
-    texts = await off_loop(request, lambda: prompt_texts(request.model, fields.prompt)) if fields.echo else None
+    texts = await tokenizing(request, lambda: prompt_texts(request.model, fields.prompt)) if fields.echo else None
     writers = [
         _ChoiceWriter(fields, tokenizer, ids, None if texts is None else texts[i])
         for i, ids in enumerate(answer.prompt_ids)

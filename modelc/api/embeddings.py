@@ -6,7 +6,8 @@ import asyncio
 import base64
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
 import msgspec
 import numpy as np
@@ -16,8 +17,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from modelc.api.answers import json_answer
 from modelc.api.generation import when_gone
+from modelc.api.off_loop import computing, tokenizing
 from modelc.api.problems import ClientGoneError, ContextLengthError
-from modelc.api.prompts import off_loop
 from modelc.api.request import ApiRequest
 from modelc.errors import BadFileError, BadInputError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from modelc.runtime import LoadedModel
     from modelc.runtime.loaded import F32
 
+T = TypeVar("T")
 MAX_TEXTS = 2048
 TEXTS_AT_ONCE = 64  # between two looks at whether the client is still there
 Text = str | list[int]
@@ -102,8 +104,12 @@ async def embeddings(request: ApiRequest) -> ASGIApp:
     name = request.loaded.name
     if fields.input is not None:
         return json_answer(EmbeddingsAnswer(embedding=vectors[0].tolist(), model=name), request.fallback_headers)
-    found = [IndexedEmbedding(vector.tolist(), i) for i, vector in enumerate(vectors)]
-    return json_answer(EmbeddingsAnswer(embeddings=found, model=name), request.fallback_headers)
+
+    def answer() -> ASGIApp:
+        found = [_written(IndexedEmbedding(vector.tolist(), i)) for i, vector in enumerate(vectors)]
+        return json_answer(EmbeddingsAnswer(embeddings=found, model=name), request.fallback_headers)
+
+    return await computing(request, answer)
 
 
 @post("/v1/embeddings", status_code=200, opt={"body": OpenAiEmbeddingsFields, "answer": OpenAiEmbeddings})
@@ -111,15 +117,19 @@ async def openai_embeddings(request: ApiRequest) -> ASGIApp:
     """Turn texts into vectors (OpenAI). `model` may be any name: the loaded model answers."""
     fields = await request.decode(OpenAiEmbeddingsFields)
     vectors, n_tokens = await _embed(request, _texts(fields.input))
-    if fields.dimensions is not None:
-        vectors = [_shortened(vector, fields.dimensions) for vector in vectors]
-    in_base64 = fields.encoding_format == "base64"
-    data = [
-        OpenAiEmbedding(index=i, embedding=_in_base64(vector) if in_base64 else vector.tolist())
-        for i, vector in enumerate(vectors)
-    ]
-    usage = EmbeddingsUsage(n_tokens, n_tokens)
-    return json_answer(OpenAiEmbeddings(data=data, model=request.loaded.name, usage=usage), request.fallback_headers)
+
+    def answer() -> ASGIApp:
+        in_base64 = fields.encoding_format == "base64"
+        data = []
+        for i, whole in enumerate(vectors):
+            vector = whole if fields.dimensions is None else _shortened(whole, fields.dimensions)
+            embedding = _in_base64(vector) if in_base64 else vector.tolist()
+            data.append(_written(OpenAiEmbedding(index=i, embedding=embedding)))
+        usage = EmbeddingsUsage(n_tokens, n_tokens)
+        body = OpenAiEmbeddings(data=data, model=request.loaded.name, usage=usage)
+        return json_answer(body, request.fallback_headers)
+
+    return await computing(request, answer)
 
 
 async def _embed(request: ApiRequest, texts: dict[str, Text]) -> tuple[list[F32], int]:
@@ -132,7 +142,7 @@ async def _embed(request: ApiRequest, texts: dict[str, Text]) -> tuple[list[F32]
     """
     model = request.loaded
     model.require("embed")
-    tokens = await off_loop(request, lambda: [_tokens(model, text, param) for param, text in texts.items()])
+    tokens = await tokenizing(request, lambda: [_tokens(model, text, param) for param, text in texts.items()])
     gone = asyncio.Event()
     watcher = asyncio.create_task(when_gone(request.receive, gone.set))
     vectors: list[F32] = []
@@ -141,7 +151,8 @@ async def _embed(request: ApiRequest, texts: dict[str, Text]) -> tuple[list[F32]
         for i in range(0, len(tokens), TEXTS_AT_ONCE):
             if gone.is_set():
                 raise ClientGoneError("the client went away")
-            vectors.extend(await asyncio.to_thread(model.embed, tokens[i : i + TEXTS_AT_ONCE]))
+            batch = tokens[i : i + TEXTS_AT_ONCE]
+            vectors.extend(await computing(request, partial(model.embed, batch)))
     finally:
         watcher.cancel()
     request.server.metrics.durations.observe(time.perf_counter() - start_s)
@@ -192,6 +203,11 @@ def _shortened(vector: F32, dimensions: int) -> F32:
         )
     shortened: F32 = normalized(vector[None, :dimensions])[0]
     return shortened
+
+
+def _written(item: T) -> T:
+    """An item of an answer as its JSON text: written one by one, many of them leave other threads their turns."""
+    return cast("T", msgspec.Raw(msgspec.json.encode(item)))
 
 
 def _in_base64(vector: F32) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -10,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from modelc.api.answer_format import FormatFields
+from modelc.api.choices import choices_at
 from modelc.errors import BadInputError
 from modelc.sampling_ranges import (
     MAX_BIAS,
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from modelc.runtime import Sampling
 
 T = TypeVar("T")
+NO_LIMIT = -1  # of tokens, as llama.cpp's server says it
+
+TokenLimit = Annotated[int, Meta(ge=NO_LIMIT, le=MAX_COUNT, description="most tokens to generate; -1: no limit")]
 
 
 def within(name: str, description: str = "0 is off") -> Meta:
@@ -36,8 +41,8 @@ def within(name: str, description: str = "0 is off") -> Meta:
 class SamplingFields(FormatFields, kw_only=True):
     """How tokens are chosen; a field that is absent or null has the server's default."""
 
-    max_tokens: Annotated[int, within("max_tokens", "most tokens to generate")] | None = None
-    max_completion_tokens: Annotated[int, within("max_tokens", "wins over max_tokens")] | None = None
+    max_tokens: TokenLimit | None = None
+    max_completion_tokens: Annotated[TokenLimit, Meta(description="wins over max_tokens")] | None = None
     temperature: Annotated[float, within("temperature", "0 takes the likeliest token")] | None = None
     top_k: Annotated[int, Meta(ge=-1, le=MAX_COUNT, description="0 or -1 is off")] | None = None
     top_p: Annotated[float, within("top_p")] | None = None
@@ -77,12 +82,13 @@ def decode_fields(body: bytes, shape: type[T]) -> T:
     Raises:
         BadInputError: Not a JSON object in UTF-8, or a field of the wrong type or out of range (`param` names it).
     """
+    body = body.removeprefix(codecs.BOM_UTF8)  # some clients write one, and JSON lets it be ignored
     if not body.strip():
         raise BadInputError("the request body is empty", expected="a JSON object")
     try:
         fields = msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as error:
-        raise _wrong_field(str(error)) from None
+        raise _wrong_field(str(error), shape) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         raise BadInputError("the request body is not valid JSON in UTF-8", got=reason) from None
@@ -100,7 +106,7 @@ def check_defaults(defaults: Mapping[str, Any]) -> None:
     try:
         msgspec.convert(dict(defaults), SamplingFields)
     except msgspec.ValidationError as error:
-        raise _wrong_field(str(error)) from None
+        raise _wrong_field(str(error), SamplingFields) from None
 
 
 def sampling_of(fields: SamplingFields, defaults: Mapping[str, Any], vocab_size: int) -> Sampling:
@@ -129,12 +135,14 @@ def sampling_of(fields: SamplingFields, defaults: Mapping[str, Any], vocab_size:
         "stop": None if stop is None else tuple(text for text in stop if text),
     }
     values = {**defaults, **{name: value for name, value in given.items() if value is not None}}
+    if values.get("max_tokens") == NO_LIMIT:
+        values["max_tokens"] = MAX_COUNT
     if fields.seed is not None:
         values["seed"] = None if fields.seed < 0 else fields.seed
     return Sampling(**values)
 
 
-def _wrong_field(message: str) -> BadInputError:
+def _wrong_field(message: str, shape: type) -> BadInputError:
     """Turn the decoder's "Expected `int | null`, got `str` - at `$.max_tokens`" into an error that names the field."""
     fault, _, place = message.partition(" - at ")
     path = place.replace("`key` in ", "").strip("`").removeprefix("$").removeprefix(".").removesuffix("[...]")
@@ -142,6 +150,8 @@ def _wrong_field(message: str) -> BadInputError:
         return BadInputError("a field is missing", param=f"{path}.{missing[1]}" if path else missing[1])
     if not path:
         return BadInputError("the request body is not a JSON object")
+    if choice := re.fullmatch(r"Invalid enum value (.*)", fault):
+        return BadInputError("no such choice", param=path, got=choice[1], expected=" or ".join(choices_at(shape, path)))
     if not fault.startswith("Expected "):
         return BadInputError("a field is wrong", param=path, got=fault[:1].lower() + fault[1:])
     names = re.sub(r"\w+", lambda word: JSON_NAMES.get(word[0], word[0]), fault.replace(" | null", ""))

@@ -105,12 +105,6 @@ class LiveAnswer:
         return self.generations[0].seed
 
     @property
-    def is_constrained(self) -> bool:
-        """Whether a mask gives the answers their form from their first token on."""
-        constraint = self._wanted.constraint
-        return constraint is not None and not constraint.after
-
-    @property
     def prompts(self) -> list[Generation]:
         """The first generation of each prompt: what there is to tell about the prompt."""
         return self.generations[:: self._n]

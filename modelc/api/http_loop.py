@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import uvicorn
+from uvicorn.config import Config
+from uvicorn.server import Server
 
 from modelc.api.app import create_app
 from modelc.api.connection import Connection, connection_of
@@ -27,7 +28,7 @@ def run_until(stop: threading.Event, server: ServerState, listener: socket.socke
         server: What the application serves.
         listener: A listening socket; closed in the end.
     """
-    config = uvicorn.Config(
+    config = Config(
         create_app(server),
         loop="asyncio",
         http=connection_of(server.options.body_timeout_s),
@@ -43,8 +44,8 @@ def run_until(stop: threading.Event, server: ServerState, listener: socket.socke
     _StoppableServer(config, stop).run(sockets=[listener])
 
 
-class _StoppableServer(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, stop: threading.Event) -> None:
+class _StoppableServer(Server):
+    def __init__(self, config: Config, stop: threading.Event) -> None:
         super().__init__(config)
         self._stop = stop
 

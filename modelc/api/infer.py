@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from typing import Any
 
@@ -13,6 +12,7 @@ from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from modelc.api.answers import json_answer
+from modelc.api.off_loop import computing
 from modelc.api.request import ApiRequest
 from modelc.errors import BadInputError
 
@@ -46,19 +46,24 @@ async def infer(request: ApiRequest) -> ASGIApp:
     given = fields.inputs if fields.input is None else fields.input
     if given is None:
         raise BadInputError("a field is missing", param="input", expected="numbers, or a list of inputs in 'inputs'")
-    start_s = time.perf_counter()
+
+    def answer() -> ASGIApp:
+        start_s = time.perf_counter()
+        found = model.infer(given)
+        request.server.metrics.durations.observe(time.perf_counter() - start_s)
+        if isinstance(found, dict):
+            outputs: Any = {name: _as_lists(array) for name, array in found.items()}
+            return json_answer(InferAnswer(outputs=outputs), request.fallback_headers)
+        outputs = _as_lists(found)
+        body = InferAnswer(outputs=outputs) if fields.input is None else InferAnswer(output=outputs)
+        return json_answer(body, request.fallback_headers)
+
     try:
-        found = await asyncio.to_thread(model.infer, given)
+        return await computing(request, answer)
     except BadInputError as error:
         if fields.input is None and error.param == "input" and "input" not in given:  # that is no name of the graph's
             error.param = "inputs"
         raise
-    request.server.metrics.durations.observe(time.perf_counter() - start_s)
-    headers = request.fallback_headers
-    if isinstance(found, dict):
-        return json_answer(InferAnswer(outputs={name: _as_lists(array) for name, array in found.items()}), headers)
-    outputs = _as_lists(found)
-    return json_answer(InferAnswer(outputs=outputs) if fields.input is None else InferAnswer(output=outputs), headers)
 
 
 def _as_lists(array: Any) -> list[Any]:

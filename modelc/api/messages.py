@@ -9,8 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from modelc.errors import BadInputError, UnsupportedError
-
-TEMPLATE_ROLES = {"developer": "system"}  # OpenAI's newer name, which models were not trained with
+from modelc.text import is_continued, refuse_closed
 
 
 class ContentPart(msgspec.Struct):
@@ -61,6 +60,19 @@ def template_messages(messages: list[Message]) -> list[dict[str, Any]]:
     return [_template_message(message, f"messages[{i}]") for i, message in enumerate(messages)]
 
 
+def continues(messages: list[Message], continue_final_message: bool | None, add_generation_prompt: bool | None) -> bool:
+    """Whether the answer goes on with the last message: as asked, else where that is the assistant's.
+
+    Raises:
+        BadInputError: It cannot be continued, or a new message is asked for as well.
+    """
+    last = {"role": messages[-1].role, "content": messages[-1].content, "tool_calls": messages[-1].tool_calls}
+    if not is_continued([last], continue_final_message, add_generation_prompt):
+        return False
+    refuse_closed(last, f"messages[{len(messages) - 1}]")
+    return True
+
+
 def arguments_as_text(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return template messages with the arguments of their calls as JSON text, for templates that want that."""
     return [
@@ -95,10 +107,10 @@ def _with_text(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _template_message(message: Message, where: str) -> dict[str, Any]:
-    if message.content is None and not message.tool_calls:
+    if message.content is None and not message.tool_calls and not message.reasoning_content:
         raise BadInputError("a message has no content", param=f"{where}.content", expected="a string or a list")
     content = _joined(message.content, f"{where}.content") if isinstance(message.content, list) else message.content
-    made: dict[str, Any] = {"role": TEMPLATE_ROLES.get(message.role, message.role), "content": content}
+    made: dict[str, Any] = {"role": message.role, "content": content}
     if message.tool_calls:
         made["tool_calls"] = [_template_call(call) for call in message.tool_calls]
     for key in ("name", "tool_call_id", "reasoning_content"):

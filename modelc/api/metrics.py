@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.registry import Collector
+from prometheus_client.metrics import Counter, Gauge, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector, CollectorRegistry
 
 if TYPE_CHECKING:
-    from prometheus_client import Metric
+    from prometheus_client.metrics_core import Metric
 
     from modelc.runtime.scheduler import Counters
 
 DURATION_BUCKETS_S = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 QUEUE_BUCKETS_S = (0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 # What the scheduler counts: name, help, field of its counters. Totals grow, levels go up and down.
 TOTALS = (
     ("modelc_steps", "Passes through the model", "steps"),
@@ -65,6 +64,8 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return every figure as text."""
+        from prometheus_client.exposition import generate_latest  # late: it imports an HTTP server
+
         return generate_latest(self.registry)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from importlib import resources
+import pkgutil
 
 from litestar import HttpMethod, route
 from litestar.response.base import ASGIResponse
@@ -25,4 +25,4 @@ async def page() -> ASGIApp:
 
 @functools.cache
 def _html() -> bytes:
-    return resources.files("modelc.api").joinpath("page.html").read_bytes()
+    return pkgutil.get_data("modelc.api", "page.html") or b""

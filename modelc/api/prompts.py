@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
 from modelc.api.answer_format import ANY_TEXT, AnswerFormat, format_of
-from modelc.api.conversation import chat_ids, opens_reasoning
+from modelc.api.conversation import Ending, Start, chat_ids, start_of
 from modelc.api.fields import SamplingFields, sampling_of
-from modelc.api.generation import LiveAnswer, refuse_long, when_gone
-from modelc.api.messages import Messages, template_messages
-from modelc.api.problems import ClientGoneError
+from modelc.api.generation import LiveAnswer, refuse_long
+from modelc.api.messages import Messages, continues, template_messages
+from modelc.api.off_loop import tokenizing
 from modelc.api.request import ApiRequest
-from modelc.api.tools import ToolOffer
+from modelc.api.tools import NO_TOOLS, ToolOffer
 from modelc.errors import BadInputError
-from modelc.text import marker_ids
-from modelc.text.answer_reader import REASONED
+from modelc.text import AnswerReader, marker_ids
+from modelc.text.answer_reader import REASONED, REASONING
 
 if TYPE_CHECKING:
     from modelc.runtime import TextModel
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 MAX_PROMPTS = 256
 Prompt = str | list[str | int | list[int]]
 
@@ -38,19 +35,28 @@ class ChatFields(SamplingFields, kw_only=True):
     chat_template_kwargs: (
         Annotated[dict[str, Any], Meta(description="more variables for the model's chat template")] | None
     ) = None
+    continue_final_message: (
+        Annotated[bool, Meta(description="go on with the last message; by default if it is the assistant's")] | None
+    ) = None
+    add_generation_prompt: (
+        Annotated[bool, Meta(description="begin a new message; by default unless the last one is continued")] | None
+    ) = None
 
 
 async def start_chat(
-    request: ApiRequest, fields: ChatFields, n: int = 1, offer: ToolOffer | None = None, **logprobs: Any
-) -> LiveAnswer:
+    request: ApiRequest, fields: ChatFields, n: int = 1, offer: ToolOffer = NO_TOOLS, **logprobs: Any
+) -> tuple[LiveAnswer, list[AnswerReader]]:
     """Start the assistant's next message, `n` times.
 
     Args:
         request: The request, for the model and the server's defaults.
         fields: The conversation, and how tokens are chosen.
         n: Messages wanted.
-        offer: Tools that the model may call; with it, marks of calls and of reasoning stay in the text.
+        offer: Tools that the model may call.
         **logprobs: What is wanted of the tokens' log-probabilities, fields of `Sampling`.
+
+    Returns:
+        The generations, and for each what tells its parts apart: marks of calls and of reasoning stay in the text.
 
     Raises:
         BadInputError: Messages that the model's template refuses, or that do not fit the context.
@@ -59,22 +65,28 @@ async def start_chat(
     sampling = sampling_of(fields, request.server.options.defaults, model.vocab_size)
     sampling = dataclasses.replace(sampling, **logprobs)
     messages = template_messages(fields.messages)
+    is_continued = continues(fields.messages, fields.continue_final_message, fields.add_generation_prompt)
+    ending = Ending(is_continued, fields.add_generation_prompt is not False)
     answer = LiveAnswer(request.server, n)
 
-    def start() -> None:
+    def start() -> Start:
         wanted = _format(request, model, fields)
-        if offer is not None and offer.constraint is not None:
+        if offer.constraint is not None:
             model.check_constraint(offer.constraint)
             wanted = AnswerFormat(offer.constraint)
         told = wanted.told(messages, model.n_ctx)
-        prompt_ids = chat_ids(model, told, offer or ToolOffer(), fields.chat_template_kwargs or {})
-        if offer is not None and _reasons_first(model, prompt_ids):
-            wanted = wanted.behind(REASONED)
-        shown = frozenset[int]() if offer is None else marker_ids(model.tokenizer)
-        answer.submit({"messages": prompt_ids}, sampling, shown=shown, wanted=wanted)
+        prompt_ids = chat_ids(model, told, offer, fields.chat_template_kwargs or {}, ending)
+        place = start_of(model, told, prompt_ids, ending)
+        if place.reasoning != "none":
+            wanted = wanted.behind(REASONED, "" if place.reasoning == "open" else REASONING)
+        shown = marker_ids(model.tokenizer)
+        answer.submit({"messages": prompt_ids}, sampling, continues=is_continued, shown=shown, wanted=wanted)
+        return place
 
-    await off_loop(request, start)
-    return answer
+    place = await tokenizing(request, start)
+    is_reasoning = place.reasoning == "open"
+    goes_on = place.goes_on and (is_reasoning or offer.constraint is None)  # a demanded call begins with the answer
+    return answer, [AnswerReader(offer.names, is_reasoning, offer.is_parallel, goes_on) for _ in answer.generations]
 
 
 async def start_prompts(
@@ -102,32 +114,8 @@ async def start_prompts(
         wanted = _format(request, model, fields)
         answer.submit(_tokenize_all(model, prompts), sampling, continues=True, wanted=wanted)
 
-    await off_loop(request, start)
+    await tokenizing(request, start)
     return answer
-
-
-async def off_loop(request: ApiRequest, work: Callable[[], T]) -> T:
-    """Call `work`, which tokenizes, in one of the few threads for that; not at all when the client goes before.
-
-    Raises:
-        ClientGoneError: The client went away before a thread was free.
-    """
-    future = request.server.tokenizing(len(await request.body())).submit(work)
-    watcher = asyncio.create_task(when_gone(request.receive, future.cancel))
-    try:
-        return await asyncio.wrap_future(future)
-    except asyncio.CancelledError:
-        if not watcher.done():
-            raise
-        raise ClientGoneError("the client went away") from None
-    finally:
-        watcher.cancel()
-
-
-def _reasons_first(model: TextModel, prompt_ids: list[int]) -> bool:
-    """Whether the prompt opens the model's reasoning, and a token of its own ends it."""
-    ends = model.tokenizer.encode(REASONED, add_special=False, parse_special=True)
-    return len(ends) == 1 and opens_reasoning(model, prompt_ids)
 
 
 def _format(request: ApiRequest, model: TextModel, fields: SamplingFields) -> AnswerFormat:

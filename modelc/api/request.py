@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from litestar import Request
 
 from modelc.api.fields import decode_fields
+from modelc.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from modelc.api.state import ServerState
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FALLBACK_HEADER = "x-modelc-fallback"
+COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"})
 
 
 class ApiRequest(Request[Any, Any, Any]):
@@ -50,5 +52,9 @@ class ApiRequest(Request[Any, Any, Any]):
 
         Raises:
             BadInputError: Not JSON, or a field of the wrong type or out of range (`param` names it).
+            UnsupportedError: The body is compressed.
         """
+        encoding = self.headers.get("content-encoding", "")
+        if encoding.lower() in COMPRESSIONS:
+            raise UnsupportedError("compressed bodies are not supported", got=encoding, hint="send it as it is")
         return decode_fields(await self.body(), shape)

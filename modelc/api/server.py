@@ -14,6 +14,7 @@ from modelc.api.address import bind_listener, url_of
 from modelc.api.fields import check_defaults
 from modelc.api.shortened_file import end_with_message_on_bus_error
 from modelc.api.state import ServerState
+from modelc.errors import ModelcError
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -59,12 +60,15 @@ def serve(load_model: Callable[[], LoadedModel], options: ServeOptions) -> int:
                 return
             server.loaded_model = model
             print(f"modelc: serving {model.name} on {url} (Ctrl-C stops)", file=sys.stderr, flush=True)
+            with contextlib.suppress(ModelcError):
+                model.tokenizer.encode("Hello", False, False)  # makes tables, for which no request then waits
+
+        # Before the model is loaded: threads that import or load beside each other take turns at the interpreter, and a
+        # start is 50 ms longer.
+        from modelc.api.http_loop import run_until
 
         loader = threading.Thread(target=load, name="modelc-load", daemon=True)
         loader.start()
-
-        from modelc.api.http_loop import run_until  # late: the model loads while the web framework is imported
-
         run_until(stop, server, listener)
     if failures:
         raise failures[0]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from modelc.runtime import LoadedModel
 
 TOKENIZING_THREADS = 2  # of each kind
+COMPUTING_THREADS = 8  # requests for numbers that wait for the model or hand it work; the others wait for one of these
 LONG_BODY_BYTES = 1 << 16
 
 
@@ -33,6 +34,7 @@ class ServerState:
         self.started_s = int(time.time())
         self._short_work = ThreadPoolExecutor(TOKENIZING_THREADS, thread_name_prefix="modelc-tokenize")
         self._long_work = ThreadPoolExecutor(TOKENIZING_THREADS, thread_name_prefix="modelc-tokenize-long")
+        self.computing = ThreadPoolExecutor(COMPUTING_THREADS, thread_name_prefix="modelc-compute")
         self.adapter_work = ThreadPoolExecutor(1, thread_name_prefix="modelc-adapters")  # one at a time
         self.clients = Clients(options.trusted_proxies)
         self.access_log = None if options.access_log is None else AccessLog(options.access_log)

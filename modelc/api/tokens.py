@@ -8,7 +8,7 @@ from litestar.types import ASGIApp
 from msgspec import UNSET, UnsetType
 
 from modelc.api.answers import json_answer
-from modelc.api.prompts import off_loop
+from modelc.api.off_loop import tokenizing
 from modelc.api.request import ApiRequest
 from modelc.errors import BadInputError
 
@@ -74,7 +74,7 @@ async def tokenize(request: ApiRequest) -> ASGIApp:
     options = {"add_special": add_special is not False, "parse_special": parse_special is True}
     texts = [text] if text is not None else fields.inputs or []
     model = request.loaded
-    batch = await off_loop(request, lambda: [model.tokenize(each, **options) for each in texts])
+    batch = await tokenizing(request, lambda: [model.tokenize(each, **options) for each in texts])
     count = sum(len(ids) for ids in batch)
     if text is not None:
         return json_answer(TokenizeAnswer(tokens=batch[0], count=count))
@@ -105,5 +105,5 @@ async def detokenize(request: ApiRequest) -> ASGIApp:
     fields = await request.decode(DetokenizeFields)
     model = request.loaded
     known = [token_id for token_id in fields.tokens if 0 <= token_id < model.vocab_size]
-    text = await off_loop(request, lambda: model.detokenize(known))
+    text = await tokenizing(request, lambda: model.detokenize(known))
     return json_answer(DetokenizeAnswer(text, text))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from modelc.errors import BadInputError
-from modelc.text import ChatTemplate
+from modelc.text import ChatTemplate, with_system
 
 if TYPE_CHECKING:
     from modelc.constraints import Constraint
@@ -80,6 +80,9 @@ class ToolOffer:
     constraint: Constraint | None = None
 
 
+NO_TOOLS = ToolOffer()
+
+
 def offer_of(tools: Sequence[Tool] | None, choice: ToolChoice | None, parallel: bool | None) -> ToolOffer:
     """Return what is offered, nothing where the choice is `none`.
 
@@ -101,14 +104,16 @@ def offer_of(tools: Sequence[Tool] | None, choice: ToolChoice | None, parallel: 
         expected = f"one of {', '.join(names)}" if names else "tools to choose from"
         raise BadInputError("no such tool", param="tool_choice", got=got, expected=expected)
     if choice == "none" or not names:
-        return ToolOffer()
+        return NO_TOOLS
     offer = ToolOffer([_described(tool) for tool in tools or ()], frozenset(names), parallel is not False)
     if not demanded:
         return offer
     from modelc.constraints import Constraint  # late: it imports much, and few requests need it
 
+    has_many = offer.is_parallel if choice == "required" else parallel is True
     try:
-        return replace(offer, constraint=Constraint.of_schema(call_schema(demanded), "tools"))
+        schema = calls_schema(demanded) if has_many else call_schema(demanded)
+        return replace(offer, constraint=Constraint.of_schema(schema, "tools"))
     except RecursionError:
         raise BadInputError("the parameters are nested too deeply", param="tools") from None
 
@@ -131,6 +136,12 @@ def call_schema(tools: Sequence[Tool]) -> dict[str, Any]:
     return {**(calls[0] if len(calls) == 1 else {"anyOf": calls}), "$defs": definitions}
 
 
+def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
+    """Return the JSON schema of a list of one or more calls of these tools."""
+    call = call_schema(tools)
+    return {"type": "array", "minItems": 1, "$defs": call.pop("$defs"), "items": call}
+
+
 @lru_cache(maxsize=8)
 def takes_tools(template: str | None) -> bool:
     """Whether a chat template tells the model of tools."""
@@ -143,9 +154,7 @@ def told_in_words(messages: Sequence[dict[str, Any]], tools: Sequence[Mapping[st
     if not tools:
         return told
     instructions = INSTRUCTIONS.format(tools="\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools))
-    if told[0]["role"] == "system":
-        return [{**told[0], "content": f"{told[0]['content']}\n\n{instructions}"}, *told[1:]]
-    return [{"role": "system", "content": instructions}, *told]
+    return with_system(told, instructions)
 
 
 def _in_words(message: dict[str, Any]) -> dict[str, Any]:

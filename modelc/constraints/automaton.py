@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from modelc.constraints.reasoning import Reasoning
 from modelc.constraints.vocabulary import TokenTable
 from modelc.errors import BadInputError
 
@@ -32,7 +33,7 @@ class Automaton:
         table: the model's tokens.
         failure: makes the error for the library's message.
         later: where masks that take long are made; None makes all at once.
-        marker: token behind which the language begins; None: at once.
+        reasoning: what may come before the language begins; None: nothing.
     """
 
     def __init__(
@@ -41,7 +42,7 @@ class Automaton:
         table: TokenTable,
         failure: Callable[[str], BadInputError],
         later: Executor | None = None,
-        marker: int | None = None,
+        reasoning: Reasoning | None = None,
     ) -> None:
         self.forced: list[int] = []
         self.finished = False
@@ -53,12 +54,9 @@ class Automaton:
         self._mask = self._buffer[: table.n_words]
         self._coming: Future[None] | None = None
         self._mask_s = 0.0  # what the last mask took
-        self._marker = marker
-        if marker is None:
-            self._begin()
-        else:
-            self._mask[:] = table.ordinary
-            self._mask[marker >> 5] |= np.uint32(1 << (marker & 31)).view(np.int32)
+        self._reasoning = reasoning
+        self._beginning = np.zeros_like(self._mask)  # with which tokens the language begins, while others may come
+        self._begin()
 
     @property
     def mask(self) -> npt.NDArray[np.int32]:
@@ -96,11 +94,12 @@ class Automaton:
         if _has(self._table.ends, token):
             self.finished = True
             return
-        if self._marker is not None:
-            if token == self._marker:
-                self._marker = None
-                self._begin()
+        if self._reasoning is not None and not _has(self._beginning, token):
+            if self._reasoning.advance(token):
+                self._reasoning = None
+            self._begin()
             return
+        self._reasoning = None
         self.wait()
         if not self._matcher.consume_token(token):
             raise self._failure(self._matcher.get_error())
@@ -111,15 +110,26 @@ class Automaton:
 
     def allowed(self, tokens: Sequence[int]) -> int:
         """How many of `tokens`, from the first on, may come next one after another."""
-        if self._marker is not None:
+        if self._reasoning is not None:
             return next((i for i, token in enumerate(tokens) if not _has(self._table.ordinary, token)), len(tokens))
         if not tokens or not self.mask.any():
             return 0
         return self._matcher.validate_tokens(list(tokens))
 
     def _begin(self) -> None:
-        self._look_ahead()
+        reasoning = self._reasoning
+        self._beginning[:] = 0
+        if reasoning is not None and reasoning.is_exclusive:
+            self._mask[:] = reasoning.mask
+            return
+        if reasoning is None:
+            self._look_ahead()
+        else:
+            self._make_mask()
         self.finished = not self.forced and not (self.mask & self._table.ordinary).any()
+        if reasoning is not None:
+            self._beginning[:] = self._mask
+            self._mask |= reasoning.mask
 
     def _look_ahead(self) -> None:
         self.forced = self._ordinary(self._matcher.compute_ff_tokens())

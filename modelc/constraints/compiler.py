@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelc.constraints.automaton import Automaton
 from modelc.constraints.constraint import Constraint
 from modelc.constraints.grammars import complaint, library_grammar
+from modelc.constraints.reasoning import Mark, Reasoning
 from modelc.constraints.vocabulary import TokenTable
 from modelc.errors import BadInputError
 from modelc.text import Tokenizer
@@ -44,6 +45,7 @@ class ConstraintCompiler:
         self._table: TokenTable | None = None
         self._table_lock = threading.Lock()
         self._kept: OrderedDict[Constraint, LLMatcher] = OrderedDict()  # the newest last
+        self._marks: dict[str, Mark] = {}
         self._lock = threading.Lock()
         self._later = ThreadPoolExecutor(1, thread_name_prefix="modelc-masks")  # its thread starts when it is needed
 
@@ -58,7 +60,8 @@ class ConstraintCompiler:
             BadInputError: the constraint is malformed, unsupported, too complex, or nothing matches it (`param` names
                 its field).
         """
-        after, constraint = constraint.after, replace(constraint, after="")
+        reasoning = self._reasoning(constraint)
+        constraint = replace(constraint, after="", opener="")
         with self._lock:
             kept = self._kept.get(constraint)
             if kept is not None:
@@ -70,13 +73,23 @@ class ConstraintCompiler:
                 self._kept.pop(constraint, None)  # what the library computed for it so far counts against its limits
             return complaint(constraint, message)
 
-        marker = self._tokens().token_of(after) if after else None
-        automaton = Automaton(matcher.deep_copy(), self._tokens(), failure, self._later, marker)
+        automaton = Automaton(matcher.deep_copy(), self._tokens(), failure, self._later, reasoning)
         with self._lock:
             self._kept[constraint] = matcher
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         return automaton
+
+    def _reasoning(self, constraint: Constraint) -> Reasoning | None:
+        if not constraint.after:
+            return None
+        opener = self._mark(constraint.opener) if constraint.opener else None
+        return Reasoning(self._tokens(), opener, self._mark(constraint.after))
+
+    def _mark(self, text: str) -> Mark:
+        if text not in self._marks:
+            self._marks[text] = Mark(self._tokens(), text)
+        return self._marks[text]
 
     def _tokens(self) -> TokenTable:
         with self._table_lock:

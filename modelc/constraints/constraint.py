@@ -21,14 +21,17 @@ class Constraint:
         source: a regular expression for the whole answer, a grammar, or a JSON schema as JSON text; nothing for
             `json_object`, which is any JSON object.
         param: the request's field that it came from, for errors.
-        after: text of a token behind which the constrained text begins, as `</think>`; what comes before it is free.
-            Empty, or no token of the model: the whole answer is constrained.
+        after: text behind which the constrained text begins, as `</think>`; what comes before it is free. Empty: the
+            whole answer is constrained.
+        opener: text with which an answer may begin that has `after`, as `<think>`; one that begins otherwise is
+            constrained as a whole. Empty: each answer has `after`.
     """
 
     kind: Kind
     source: str = ""
     param: str = field(default="grammar", compare=False)
     after: str = ""
+    opener: str = ""
 
     @classmethod
     def of_grammar(cls, source: str, param: str = "grammar") -> Constraint:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ class TokenTable:
         n_words: int32 words of a mask, one bit a token.
         spells: the library's object.
         ordinary: int32 (n_words,), a bit for each token that stands for text.
+        blank: int32 (n_words,), a bit for each of those that is white space.
         ends: int32 (n_words,), a bit for each end-of-generation token.
         library_bytes: of the library's masks, which may be longer or shorter.
 
@@ -40,7 +41,9 @@ class TokenTable:
         end_ids = sorted(token for token in tokenizer.eog_ids if token < n)
         texts = [tokenizer.token_bytes(token) for token in range(n)]
         hidden = {token for token in range(n) if not texts[token]} | tokenizer.special_ids | set(end_ids)
-        self.ordinary = _bits(self.n_words, [token for token in range(n) if token not in hidden])
+        ordinary = [token for token in range(n) if token not in hidden]
+        self.ordinary = _bits(self.n_words, ordinary)
+        self.blank = _bits(self.n_words, [token for token in ordinary if texts[token].isspace()])
         self.ends = _bits(self.n_words, end_ids)
         if not end_ids:  # the library wants one: a token that the model does not have
             texts.append(b"")
@@ -73,6 +76,27 @@ class TokenTable:
         """The token that `text` is by itself, control tokens among them; None where it takes several."""
         ids = self._tokenizer.encode(text, add_special=False, parse_special=True)
         return ids[0] if len(ids) == 1 and ids[0] < 32 * self.n_words else None
+
+    def text_of(self, token: int) -> bytes:
+        """The bytes that a token stands for; of a control token its name."""
+        return self.tokens[token].removeprefix(_NEVER)
+
+    def token_spelling(self, text: bytes) -> int | None:
+        """A token that stands for exactly these bytes of text."""
+        return self._ids_of_bytes.get(text)
+
+    def beyond(self, mark: bytes) -> Iterator[tuple[int, bytes, int]]:
+        """Tokens that complete a mark: the id, what follows in it, and how many bytes of the mark's end it has."""
+        ends = tuple(mark[-n:] for n in range(1, len(mark)))
+        for token, text in enumerate(self.tokens):
+            if mark in text and not text.startswith(_NEVER):
+                yield token, text.partition(mark)[2], len(mark)
+            if text.startswith(ends):
+                yield from ((token, text[len(end) :], len(end)) for end in ends if text.startswith(end))
+
+    def bits(self, tokens: Sequence[int]) -> npt.NDArray[np.int32]:
+        """int32 (n_words,), a bit for each of `tokens`."""
+        return _bits(self.n_words, tokens)
 
     def _longest_first(self, text: bytes) -> list[int]:
         ids, at = [], 0

@@ -19,7 +19,8 @@ from modelc.formats.contained import contained
 from modelc.formats.json_text import read_json
 from modelc.formats.mapping import exists, is_folder, map_file
 from modelc.formats.safetensors import read_mapped
-from modelc.formats.signature import GGUF_MAGIC
+from modelc.formats.safetensors_header import LENGTH_BYTES
+from modelc.formats.signature import GGUF_MAGIC, HEAD_BYTES, looks_like
 from modelc.ir import Tensor
 
 WEIGHTS_NAME = "adapter_model.safetensors"
@@ -87,6 +88,9 @@ def read_adapter(path: Path) -> Adapter:
             {"lora_alpha": model.metadata["adapter.lora.alpha"]} if model.metadata.get("adapter.lora.alpha") else {}
         )
     else:
+        if bytes(data[LENGTH_BYTES : LENGTH_BYTES + 1]) != b"{":
+            got = looks_like(bytes(data[:HEAD_BYTES]))
+            raise BadFileError("not a Safetensors or GGUF file", path=path, got=got, expected="a LoRA adapter")
         tensors, config_path = read_mapped(data, path)[1], contained(CONFIG_NAME, path, folders=False)
         config = read_json(config_path) if exists(config_path) else {}
     _check_config(config, config_path)

@@ -111,7 +111,8 @@ def _parse(data: memoryview, path: Path) -> dict[str, Any]:
     room = min(MAX_HEADER_BYTES, len(data) - LENGTH_BYTES)
     n_bytes = int.from_bytes(data[:LENGTH_BYTES], "little")
     looks = looks_like(bytes(data[:HEAD_BYTES]))
-    if bytes(data[8:9]) != b"{" and not looks.startswith("the bytes"):
+    is_another = not looks.startswith("the bytes") or 2 <= room < n_bytes
+    if is_another and bytes(data[LENGTH_BYTES : LENGTH_BYTES + 1]) != b"{":
         hint = "name the format with -f, or download the file again"
         raise BadFileError("not a Safetensors file", path=path, offset=0, expected="a header", got=looks, hint=hint)
     if not 2 <= n_bytes <= room:

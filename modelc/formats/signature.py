@@ -7,6 +7,7 @@ MODELC_MAGIC = b"MODELC\x1a\n"
 ZIP_MAGIC = b"PK\x03\x04"
 
 HEAD_BYTES = 512
+TEXT_BYTES = 32  # enough to tell text from other bytes
 
 # In this order: the first that matches wins.
 _LOOKS: tuple[tuple[bytes, str], ...] = (
@@ -40,4 +41,7 @@ def looks_like(head: bytes) -> str:
             return phrase
     if not head.strip(b"\0"):
         return "zero bytes (an unfinished download?)"
+    first = head[:TEXT_BYTES]
+    if first.isascii() and b"".join(first.split()).decode("ascii").isprintable():
+        return "text"  # and not which: servers answer with this
     return f"the bytes {head[:8].hex(' ')}"

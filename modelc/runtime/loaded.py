@@ -108,7 +108,7 @@ class LoadedModel:
         return self.as_text_model().generate(prompt, **sampling)
 
     def chat(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> str:
-        """The assistant's next message."""
+        """The assistant's next message, or what follows a last message of its own; keywords as in `TextModel.chat`."""
         return self.as_text_model().chat(messages, **sampling)
 
     # -------------------------------------------------------------------------------------------------- numbers

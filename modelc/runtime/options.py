@@ -46,7 +46,7 @@ class Options:
         return ObjectCache() if self.kernels is None else self.kernels
 
     def check(self) -> None:
-        """Raise BadInputError for a choice that does not exist."""
+        """Raise BadInputError for a choice that does not exist, or has no effect."""
         if self.activations not in ACTIVATIONS:
             _refuse("activations", " or ".join(ACTIVATIONS), self.activations)
         if self.kv not in KV_TYPES:
@@ -56,6 +56,9 @@ class Options:
             if value is not None and not (isinstance(value, int) and low <= value <= high):
                 expected = f"an integer from {low} to {high}"
                 raise BadInputError("out of range", param=name, expected=expected, got=value)
+        if self.anchor_tokens and self.max_context is None:
+            what = "nothing is ever dropped without max_context"
+            raise BadInputError(what, param="anchor_tokens", got=self.anchor_tokens, hint="set --max-context as well")
 
 
 _RANGES = (

@@ -15,7 +15,7 @@ from modelc.runtime.loaded import LoadedModel
 from modelc.runtime.log_probability import TokenLogprob
 from modelc.runtime.sampling import Sampling
 from modelc.runtime.texts import as_sequence
-from modelc.text import ChatTemplate, encode_prompt, shield_messages
+from modelc.text import ChatTemplate, encode_prompt, is_continued, shield_messages
 
 
 class TextModel(LoadedModel, ABC):
@@ -64,8 +64,11 @@ class TextModel(LoadedModel, ABC):
     def stream(self, prompt: str | Sequence[int], **sampling: Any) -> Iterator[str]:
         """The answer to `prompt`, piece by piece; keywords as in `Sampling`. Closing the iterator stops it."""
         ids = self.tokenize(prompt, parse_special=True) if isinstance(prompt, str) else prompt
+        return self._stream(ids, isinstance(prompt, str), Sampling.of(sampling))
+
+    def _stream(self, ids: Sequence[int], continues: bool, sampling: Sampling) -> Iterator[str]:
         chunks: queue.SimpleQueue[Chunk] = queue.SimpleQueue()
-        generation = self.submit(ids, Sampling.of(sampling), chunks.put, continues=isinstance(prompt, str))
+        generation = self.submit(ids, sampling, chunks.put, continues=continues)
         try:
             while True:
                 chunk = chunks.get()
@@ -102,17 +105,34 @@ class TextModel(LoadedModel, ABC):
             raise BusyError("the model was closed before the prompt's end")
         return list(chunk.prompt_logprobs)
 
-    def chat(self, messages: Sequence[Mapping[str, Any]], **sampling: Any) -> str:
-        """The assistant's next message."""
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        continue_final_message: bool | None = None,
+        **sampling: Any,
+    ) -> str:
+        """The assistant's next message, or what follows a last message of its own.
+
+        Args:
+            messages: the conversation.
+            continue_final_message: go on with the last message, whoever's it is; False: begin a new one.
+            **sampling: fields of `Sampling`.
+        """
         given = as_sequence(messages, "messages", "a list of messages")
         if not all(isinstance(message, Mapping) for message in given):
             raise BadInputError("wrong type", param="messages", expected="messages with a role and a content")
-        return self.generate(self.chat_prompt_ids(given), **sampling)
+        continues = is_continued(given, continue_final_message)
+        ids = self.chat_prompt_ids(given, continue_final_message=continues)
+        return "".join(self._stream(ids, continues, Sampling.of(sampling)))
 
     def chat_prompt_ids(
         self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Any] | None = None, **variables: Any
     ) -> list[int]:
-        """Tokens of a conversation by the model's chat template, ready for the assistant's answer; BOS once at most."""
+        """Tokens of a conversation by the model's chat template, ready for the assistant's answer; BOS once at most.
+
+        `variables`: more keywords of `ChatTemplate.render`.
+        """
         tokenizer = self.tokenizer
         text = self._template.render(
             shield_messages(messages, tokenizer.special_texts),

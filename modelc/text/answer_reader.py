@@ -50,18 +50,25 @@ class AnswerReader:
         tools: names of the tools that may be called; without any, nothing is taken for a call.
         is_reasoning: the prompt has opened the reasoning already.
         is_parallel: whether more than one call is wanted; the others are dropped.
+        goes_on: words of the reasoning, or of the content, stand before it already, and are none of its own.
     """
 
-    def __init__(self, tools: frozenset[str], is_reasoning: bool = False, is_parallel: bool = True) -> None:
+    def __init__(
+        self,
+        tools: frozenset[str] = frozenset(),
+        is_reasoning: bool = False,
+        is_parallel: bool = True,
+        goes_on: bool = False,
+    ) -> None:
         self.n_calls = 0
         self._tools = tools
         self._is_parallel = is_parallel
-        self._state = self._in_reasoning if is_reasoning else self._at_start
+        self._state = self._in_reasoning if is_reasoning else self._in_content if goes_on else self._at_start
         self._held = ""  # text that is not told apart yet
         self._raw = ""  # what was taken for the beginning of calls and is words if there are none
-        self._has_reasoned = False
+        self._has_reasoned = is_reasoning and goes_on
         self._marker = ""  # the last one, where nothing has come behind it
-        self._begins = True  # no word and no call has come yet
+        self._begins = is_reasoning or not goes_on  # no word and no call has come yet
         self._reader = CallReader(tools)
         self._is_named = False  # the reader's call was told
         self._has_call = False  # there was one since the last words
@@ -75,12 +82,13 @@ class AnswerReader:
         return self._taken()
 
     def finish(self) -> list[Part]:
-        """End the answer; returns the rest."""
+        """End the answer; returns the rest, without what was going to be a further call or the end of one."""
+        is_cut = self._has_call and self._state in (self._in_call, self._between_calls)
         if self._state == self._in_reasoning:
             self._tell("reasoning", self._held.rstrip())
         elif self._state == self._in_call and self._is_named:
             self._tell("arguments", self._reader.take_arguments(), self.n_calls)
-        elif self._state != self._at_end:
+        elif self._state != self._at_end and not is_cut:
             unread = self._raw + (self._reader.raw if self._state == self._in_call else "") + self._held
             self._tell("content", unread if self._begins or unread.strip() else "")
         self._held = ""

@@ -7,6 +7,8 @@ from typing import Any
 
 from modelc.errors import BadInputError
 
+SYSTEM_ROLES = ("system", "developer")  # the second is OpenAI's newer name; templates that do not know it get the first
+
 
 def join_parts(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Check `messages` and write each content as one text.
@@ -27,6 +29,20 @@ def join_parts(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_joined(message, f"messages[{at}]") for at, message in enumerate(messages)]
 
 
+def with_system(messages: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
+    """Copies of `messages` in which the system says `text` as well: behind its own first words, a blank line between.
+
+    Args:
+        messages: With content as text.
+        text: What the model is told.
+    """
+    copies = [dict(message) for message in messages]
+    if copies and copies[0]["role"] in SYSTEM_ROLES:
+        copies[0]["content"] = f"{copies[0]['content']}\n\n{text}"
+        return copies
+    return [{"role": "system", "content": text}, *copies]
+
+
 def parts_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Copies of `messages` with each text as a list of one part, for templates that want nothing else."""
     return [
@@ -38,7 +54,10 @@ def parts_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def merge_system(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Copies of `messages` with what the system says put before the user's next words, a blank line between."""
+    """Copies of `messages` with what the system says put before the user's next words, a blank line between.
+
+    Where no such words come, they are the user's own, before a last message of the assistant.
+    """
     merged: list[dict[str, Any]] = []
     waiting: list[str] = []
     for message in messages:
@@ -50,7 +69,8 @@ def merge_system(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         else:
             merged.append(dict(message))
     if waiting:
-        merged.append({"role": "user", "content": "\n\n".join(waiting)})
+        ends_with_answer = bool(merged) and merged[-1]["role"] == "assistant"
+        merged.insert(len(merged) - ends_with_answer, {"role": "user", "content": "\n\n".join(waiting)})
     return merged
 
 

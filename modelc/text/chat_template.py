@@ -11,6 +11,7 @@ from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError
 
 from modelc.errors import BadFileError, BadInputError, ModelcError
 from modelc.text.chat_messages import join_parts, merge_system, parts_of
+from modelc.text.open_message import cut, opened, refuse_closed
 from modelc.text.template_budget import RefusedError, weigh
 from modelc.text.template_sandbox import TemplateSandbox
 
@@ -58,6 +59,7 @@ class ChatTemplate:
         bos_token: str = "",
         eos_token: str = "",
         add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
         **kwargs: Any,
     ) -> str:
         """The prompt for `messages`.
@@ -69,25 +71,33 @@ class ChatTemplate:
             bos_token: Text of the model's BOS token.
             eos_token: Text of the model's EOS token.
             add_generation_prompt: End with the beginning of the assistant's answer.
+            continue_final_message: End with the last message's text instead, without what ends a message.
             **kwargs: More variables for the template, such as `enable_thinking`.
 
         Raises:
-            BadInputError: A message is malformed, or the template does not take these messages.
+            BadInputError: A message is malformed, cannot be continued, or the template does not take these messages.
             BadFileError: The template asks for what templates may not do, or for too much.
         """
         conversation = join_parts(messages)
-        if self.source is None:
-            return "".join(f"{message['role']}: {message['content'] or ''}\n" for message in conversation)
         variables = {
             "documents": None,
             **kwargs,
             "tools": list(tools) if tools else None,
             "bos_token": bos_token,
             "eos_token": eos_token,
-            "add_generation_prompt": add_generation_prompt,
+            "add_generation_prompt": add_generation_prompt and not continue_final_message,
         }
+        if not continue_final_message:
+            return self._prompt(conversation, variables)
+        refuse_closed(messages[-1], f"messages[{len(messages) - 1}]")
+        return cut(self._prompt(opened(conversation), variables))
+
+    def _prompt(self, conversation: list[dict[str, Any]], variables: dict[str, Any]) -> str:
         try:
-            return self._render({**variables, "messages": self._adapted(conversation)})
+            messages = self._adapted(conversation)
+            if self.source is None:
+                return "".join(f"{message['role']}: {message['content'] or ''}\n" for message in messages)
+            return self._render({**variables, "messages": messages})
         except Exception as error:
             raise _explain(error) from error
 
@@ -100,7 +110,7 @@ class ChatTemplate:
 
     def _adapted(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """`messages` without what this template does not take, said in another way."""
-        if self.source is not None and "developer" not in self.source:
+        if "developer" not in (self.source or ""):
             messages = [{**m, "role": "system"} if m["role"] == "developer" else m for m in messages]
         if any(message["role"] == "system" for message in messages) and not self._takes_system:
             messages = merge_system(messages)
@@ -142,6 +152,7 @@ def apply_chat_template(
     bos_token: str = "",
     eos_token: str = "",
     add_generation_prompt: bool = True,
+    continue_final_message: bool = False,
     **kwargs: Any,
 ) -> str:
     """The prompt that `template` makes of `messages`; see `ChatTemplate.render`, which also saves compiling again."""
@@ -151,6 +162,7 @@ def apply_chat_template(
         bos_token=bos_token,
         eos_token=eos_token,
         add_generation_prompt=add_generation_prompt,
+        continue_final_message=continue_final_message,
         **kwargs,
     )
 

@@ -155,6 +155,13 @@ def test_the_instruction_follows_the_system_message_that_is_there() -> None:
     assert ANY_TEXT.told(messages, 100) == messages
 
 
+def test_developers_are_told_as_the_system_is() -> None:
+    messages = [{"role": "developer", "content": "Be brief."}, {"role": "user", "content": "hi"}]
+    told = format_of(fields_of(json_schema=SCHEMA)).told(messages, 100)
+    assert [message["role"] for message in told] == ["developer", "user"]
+    assert told[0]["content"].startswith("Be brief.\n\nAnswer with JSON")
+
+
 def test_a_schema_that_would_fill_the_context_is_not_told() -> None:
     wanted = format_of(fields_of(json_schema={"enum": ["x" * 1000]}))
     for n_ctx, is_told in ((8192, True), (1000, False)):
@@ -183,8 +190,6 @@ def test_a_lenient_server_ignores_what_cannot_be_followed(
 
 
 def test_reasoning_that_the_prompt_opens_is_free(client: TestClient[Litestar], model: Any) -> None:
-    plain = model.tokenizer.encode
-    model.tokenizer.encode = lambda text, **how: [7] if text == "</think>" else plain(text, **how)
     model.pieces = ["so", "</think>", '{"a": 1}']
     body = {"messages": [{"role": "user", "content": "hi <think>"}], "json_schema": SCHEMA}
     message = client.post("/v1/chat/completions", json=body).json()["choices"][0]["message"]
@@ -194,10 +199,17 @@ def test_reasoning_that_the_prompt_opens_is_free(client: TestClient[Litestar], m
     assert model.generations[-1].sampling.constraint == Constraint("json_schema", TEXT)
 
 
-def test_reasoning_is_constrained_too_where_no_token_ends_it(client: TestClient[Litestar], model: Any) -> None:
-    body = {"messages": [{"role": "user", "content": "hi <think>"}], "grammar": "[a-z]+"}
-    client.post("/v1/chat/completions", json=body)
-    assert model.generations[-1].sampling.constraint == Constraint("regex", "[a-z]+")
+def test_models_that_know_of_reasoning_may_open_it_themselves(client: TestClient[Litestar], model: Any) -> None:
+    model.chat_template = "{{ messages }}{% if think is false %}<think></think>{% endif %}"
+    for pieces in (["<think>so", "</think>\n\n", '{"a": 1}'], ['{"a": 1}']):
+        model.pieces = pieces
+        message = client.post("/chat", json=CHAT | {"json_schema": SCHEMA}).json()["message"]
+        assert message["content"] == '{"a": 1}'
+        constraint = Constraint("json_schema", TEXT, after="</think>", opener="<think>")
+        assert model.generations[-1].sampling.constraint == constraint
+    ended = {"messages": [{"role": "user", "content": "hi <think></think>"}], "json_schema": SCHEMA}
+    client.post("/chat", json=ended)
+    assert model.generations[-1].sampling.constraint == Constraint("json_schema", TEXT), "where the prompt has no end"
 
 
 def test_only_what_stands_behind_the_reasoning_is_checked() -> None:
@@ -205,4 +217,8 @@ def test_only_what_stands_behind_the_reasoning_is_checked() -> None:
     assert wanted.mismatch('so</think>{"a": 1}') is not None
     assert wanted.behind("</think>").mismatch('so</think>{"a": 1}') is None
     assert wanted.behind("</think>").mismatch('so</think>{"a": "x"}') is not None
+    may_reason = wanted.behind("</think>", "<think>")
+    assert may_reason.mismatch('<think>so</think>{"a": 1}') is None
+    assert may_reason.mismatch('{"a": 1}') is None
+    assert may_reason.mismatch('{"a": "</think>"}') is not None
     assert ANY_TEXT.behind("</think>").mismatch("x") is None

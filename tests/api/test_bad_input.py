@@ -1,5 +1,6 @@
 """Every field with every wrong type and absurd value: a 400 that names the field, or an answer, never a fault."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -126,3 +127,13 @@ def test_the_same_field_twice_and_bytes_that_are_no_text_do_no_harm(client: Test
         b"%PDF-1.7",
     ):
         assert client.post("/complete", content=body).status_code == 400
+
+
+def test_compressed_bodies_are_told_to_be_so(client: TestClient[Litestar]) -> None:
+    body = gzip.compress(b'{"prompt": "hi"}')
+    response = client.post("/complete", content=body, headers={"content-encoding": "gzip"})
+    assert response.status_code == 400
+    assert response.json()["error"]["message"] == "compressed bodies are not supported: got gzip; send it as it is"
+    for encoding in ("identity", "utf-8"):  # the second means nothing, and is sent all the same
+        plain = client.post("/complete", json={"prompt": "hi"}, headers={"content-encoding": encoding})
+        assert plain.status_code == 200

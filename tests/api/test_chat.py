@@ -43,6 +43,85 @@ def test_only_completions_go_on_with_the_prompt_s_text(client: TestClient[Litest
     assert model.continued == [False, False, True, True]
 
 
+PREFILLED = {"messages": [*HELLO["messages"], {"role": "assistant", "content": "Sure,"}]}
+
+
+@pytest.mark.parametrize("path", ["/chat", "/chat/stream", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("fields", "continues", "variables"),
+    [
+        ({}, True, {"continue_final_message": True}),
+        ({"continue_final_message": True}, True, {"continue_final_message": True}),
+        (
+            {"continue_final_message": True, "add_generation_prompt": False},
+            True,
+            {"continue_final_message": True},
+        ),
+        ({"continue_final_message": False}, False, {}),
+        ({"add_generation_prompt": True}, False, {}),
+        ({"continue_final_message": False, "add_generation_prompt": False}, False, {"add_generation_prompt": False}),
+    ],
+)
+def test_a_last_message_of_the_assistant_goes_on_unless_that_is_not_wanted(
+    client: TestClient[Litestar], model: Any, path: str, fields: Any, continues: bool, variables: Any
+) -> None:
+    assert client.post(path, json=PREFILLED | fields).status_code == 200
+    assert model.continued == [continues]
+    assert model.template_variables == [{"tools": None} | variables]
+
+
+def test_any_last_message_goes_on_where_that_is_asked_for(client: TestClient[Litestar], model: Any) -> None:
+    client.post("/chat", json=HELLO | {"continue_final_message": True})
+    assert model.continued == [True]
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+PARTS = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("last", "fields", "param"),
+    [
+        ({"content": "a"}, {"continue_final_message": True, "add_generation_prompt": True}, "continue_final_message"),
+        ({"content": "a", "tool_calls": [CALL]}, {}, "messages[1].tool_calls"),
+        ({"content": PARTS}, {}, "messages[1].content"),
+    ],
+)
+def test_what_cannot_go_on_is_refused(client: TestClient[Litestar], last: Any, fields: Any, param: str) -> None:
+    messages = [*HELLO["messages"], {"role": "assistant"} | last]
+    for path in ("/chat", "/v1/chat/completions"):
+        response = client.post(path, json={"messages": messages} | fields)
+        assert (response.status_code, response.json()["error"]["param"]) == (400, param)
+        closed = {"messages": messages, "continue_final_message": False}
+        assert client.post(path, json=closed).status_code == 200, "as a whole message it is taken"
+
+
+def test_one_part_goes_on_like_a_string(client: TestClient[Litestar], model: Any) -> None:
+    messages = [*HELLO["messages"], {"role": "assistant", "content": PARTS[:1]}]
+    assert client.post("/chat", json={"messages": messages}).status_code == 200
+    assert model.continued == [True]
+
+
+def test_json_behind_words_that_go_on_is_no_call(client: TestClient[Litestar], model: Any) -> None:
+    model.pieces = ('{"name": "f", "arguments": {}}',)
+    tools = [{"type": "function", "function": {"name": "f"}}]
+    model.n_ctx = 3000
+    for body, has_calls in ((HELLO, True), (PREFILLED, False)):
+        message = client.post("/v1/chat/completions", json=body | {"tools": tools}).json()["choices"][0]["message"]
+        assert ("tool_calls" in message) == has_calls
+
+
+def test_reasoning_has_fields_of_its_own(client: TestClient[Litestar], model: Any) -> None:
+    model.pieces = ("<think>", "Hm", "</think>\n", "Paris")
+    message = {"role": "assistant", "content": "Paris", "reasoning_content": "Hm"}
+    assert client.post("/chat", json=HELLO).json() == {"message": message}
+    assert events_of(client.post("/chat/stream", json=HELLO)) == [
+        {"delta": "", "reasoning_delta": "Hm", "done": False},
+        {"delta": "Paris", "done": False},
+        {"delta": "", "done": True},
+    ]
+
+
 def test_complete_continues_the_prompt(client: TestClient[Litestar], model: Any) -> None:
     response = client.post("/complete", json={"prompt": "<s>ab", "max_tokens": 2, "seed": 7})
     assert response.json() == {"completion": "The capital"}

@@ -5,12 +5,13 @@ import pytest
 
 from modelc.api.fields import SamplingFields, check_defaults, decode_fields, sampling_of
 from modelc.errors import BadInputError
+from modelc.sampling_ranges import MAX_COUNT
 
 WRONG_FIELDS = [
     (b'{"max_tokens": "12"}', "max_tokens", "string"),
     (b'{"max_tokens": true}', "max_tokens", "boolean"),
     (b'{"max_tokens": 1.5}', "max_tokens", "integer"),
-    (b'{"max_tokens": -1}', "max_tokens", ">= 0"),
+    (b'{"max_tokens": -2}', "max_tokens", ">= -1"),
     (b'{"temperature": -0.1}', "temperature", ">= 0"),
     (b'{"temperature": 1e999}', "temperature", "out of range"),
     (b'{"top_p": 1.01}', "top_p", "<= 1"),
@@ -104,6 +105,15 @@ def test_every_sampling_field_arrives() -> None:
 def test_max_completion_tokens_wins() -> None:
     assert sampling_of(fields_of(b'{"max_tokens": 7, "max_completion_tokens": 3}'), {}, 10).max_tokens == 3
     assert sampling_of(fields_of(b'{"max_tokens": 7, "max_completion_tokens": null}'), {}, 10).max_tokens == 7
+
+
+@pytest.mark.parametrize(("body", "defaults"), [(b'{"max_tokens": -1}', {}), (b"{}", {"max_tokens": -1})])
+def test_minus_one_is_no_limit_of_tokens(body: bytes, defaults: dict[str, int]) -> None:
+    assert sampling_of(fields_of(body), defaults, 10).max_tokens == MAX_COUNT
+
+
+def test_a_byte_order_mark_is_no_fault() -> None:
+    assert fields_of(b'\xef\xbb\xbf{"max_tokens": 7}').max_tokens == 7
 
 
 def test_stop_may_be_one_string_and_empty_ones_stop_nothing() -> None:

@@ -31,10 +31,6 @@ def test_reasoning_stays_for_templates_that_show_it() -> None:
     assert taken(f"[{message}]") == [{"role": "assistant", "content": "4", "reasoning_content": "2 + 2"}]
 
 
-def test_developer_is_the_system() -> None:
-    assert taken('[{"role": "developer", "content": "be brief"}]') == [{"role": "system", "content": "be brief"}]
-
-
 @pytest.mark.parametrize(
     ("text", "arguments", "as_text"),
     [

@@ -166,29 +166,59 @@ def test_and_others_as_text(client: TestClient[Litestar], model: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize(("choice", "names"), [("required", {"add", "now"}), (NAMED, {"now"})])
-def test_a_call_that_is_demanded_is_constrained_by_the_schema(
-    client: TestClient[Litestar], model: Any, choice: Any, names: set[str]
+@pytest.mark.parametrize(
+    ("choice", "fields", "names", "has_many"),
+    [
+        ("required", {}, {"add", "now"}, True),
+        ("required", {"parallel_tool_calls": True}, {"add", "now"}, True),
+        ("required", {"parallel_tool_calls": False}, {"add", "now"}, False),
+        (NAMED, {}, {"now"}, False),
+        (NAMED, {"parallel_tool_calls": True}, {"now"}, True),
+        (NAMED, {"parallel_tool_calls": False}, {"now"}, False),
+    ],
+)
+def test_calls_that_are_demanded_are_constrained_by_the_schema(
+    client: TestClient[Litestar], model: Any, choice: Any, fields: dict[str, Any], names: set[str], has_many: bool
 ) -> None:
     model.pieces = ('{"name": "now", "argu', 'ments": {}}')
-    answer = ask(client, tool_choice=choice)
+    answer = ask(client, tool_choice=choice, **fields)
     assert answer["finish_reason"] == "tool_calls"
     assert answer["message"]["tool_calls"][0]["function"] == {"name": "now", "arguments": "{}"}
     constraint = model.generations[0].sampling.constraint
     assert isinstance(constraint, Constraint)
     assert constraint.kind == "json_schema"
-    schema = json.loads(constraint.source)
+    is_valid = jsonschema.Draft202012Validator(json.loads(constraint.source)).is_valid
     for name in ("add", "now", "sub"):
         call = {"name": name, "arguments": {"a": 1}}
-        assert jsonschema.Draft202012Validator(schema).is_valid(call) == (name in names)
-    assert not jsonschema.Draft202012Validator(schema).is_valid({"name": "add", "arguments": {}})
+        assert is_valid([call] if has_many else call) == (name in names)
+        assert is_valid([call, call]) == (has_many and name in names)
+        assert not is_valid(call if has_many else [call])
+    assert not is_valid([])
+    assert not is_valid({"name": "add", "arguments": {}})
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_list_of_demanded_calls_is_read_as_calls(client: TestClient[Litestar], model: Any, streams: bool) -> None:
+    model.pieces = ('[{"name": "add", "arguments": {"a"', ": 1}}, {", '"name": "now", "arguments": {}}', "]")
+    body = {**WITH_TOOLS, "tool_choice": "required", "stream": streams}
+    response = client.post(URL, json=body)
+    if not streams:
+        choice = response.json()["choices"][0]
+        assert (choice["message"]["content"], choice["finish_reason"]) == (None, "tool_calls")
+        calls = [call["function"] for call in choice["message"]["tool_calls"]]
+    else:
+        deltas = [chunk["choices"][0]["delta"] for chunk in chunks_of(response)]
+        assert not any(delta.get("content") for delta in deltas)
+        calls = [{}, {}]
+        for delta in (each for d in deltas for each in d.get("tool_calls", [])):
+            for key, text in delta["function"].items():
+                calls[delta["index"]][key] = calls[delta["index"]].get(key, "") + text
+    assert calls == [{"name": "add", "arguments": '{"a": 1}'}, {"name": "now", "arguments": "{}"}]
 
 
 def test_a_call_is_demanded_behind_the_reasoning_that_the_template_opens(
     client: TestClient[Litestar], model: Any
 ) -> None:
-    plain = model.tokenizer.encode
-    model.tokenizer.encode = lambda text, **how: [7] if text == "</think>" else plain(text, **how)
     model.pieces = ("Hm", "</think>", '{"name": "now", "arguments": {}}')
     history = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "<think>"}]
     message = ask(client, tool_choice=NAMED, messages=history)["message"]
@@ -278,6 +308,3 @@ def test_reasoning_that_the_template_opens_is_reasoning(client: TestClient[Lites
     choice = client.post(URL, json={"messages": messages}).json()["choices"][0]
     assert choice["message"]["reasoning_content"] == "Hm"
     assert choice["message"]["content"] == "Paris"
-    model.pieces = ('{"a": 1}',)  # no token ends the reasoning: a mask leaves no room for it
-    body = {"messages": messages, "response_format": {"type": "json_object"}}
-    assert client.post(URL, json=body).json()["choices"][0]["message"]["content"] == '{"a": 1}'

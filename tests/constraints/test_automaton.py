@@ -171,30 +171,3 @@ def test_a_dead_end_found_in_another_thread_is_an_error_where_the_mask_is_needed
         with pytest.raises(BadInputError, match="'grammar'"):
             automaton.advance(97)
             automaton.wait()
-
-
-def test_behind_a_marker_the_language_begins_and_before_it_text_is_free() -> None:
-    think = EOS + 1
-    constraint = Constraint("regex", "[ab]c", after="<think>")
-    automaton = automaton_of(constraint)
-    assert (EOS in allowed(automaton), think in allowed(automaton), ord("z") in allowed(automaton)) == (
-        False,
-        True,
-        True,
-    )
-    assert automaton.allowed([ord("z"), ord("b"), EOS]) == 2
-    for token in (*b"zzz", think):
-        automaton.advance(token)
-    assert set(allowed(automaton)) == {ord("a"), ord("b")}
-    automaton.advance(ord("a"))
-    automaton.advance(ord("c"))
-    assert automaton.finished
-
-
-def test_a_marker_may_be_a_control_token_and_is_ignored_where_it_is_none() -> None:
-    with_control = load_tokenizer(metadata(special={"<eos>": CONTROL, "</t>": CONTROL}, eos_token_id=256))
-    automaton = automaton_of(Constraint("regex", "", after="</t>"), with_control)
-    assert 257 in allowed(automaton)
-    automaton.advance(257)
-    assert automaton.finished
-    assert automaton_of(Constraint("regex", "x|y", after="two tokens")).allowed([ord("z")]) == 0

@@ -179,3 +179,19 @@ def test_a_damaged_file_ends_in_a_plain_error(tmp_path: Path) -> None:
             read_adapter(path)
         except ModelcError:
             continue
+
+
+@pytest.mark.parametrize(
+    ("content", "got"),
+    [
+        (b"import modelc\nmodelc.load", "text, expected"),
+        (b"<html>404", "an HTML page"),
+        (b"\0" * 64, "zero bytes"),
+        (bytes(range(128, 192)), "the bytes 80 81 82 83 84 85 86 87"),
+    ],
+)
+def test_a_file_of_another_format_is_told_with_what_it_looks_like(content: bytes, got: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    path.write_bytes(content)
+    with pytest.raises(BadFileError, match=f"not a Safetensors or GGUF file: .*a.bin: got {got}"):
+        read_adapter(path)

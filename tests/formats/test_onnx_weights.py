@@ -243,7 +243,7 @@ def test_sparse_initializers_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "got"),
-    [(b"hello, world", "the bytes"), (b"<html>", "an HTML page"), (b"\x08\x09", "the bytes"), (b"GGUF", "GGUF")],
+    [(b"hello, world", "text"), (b"<html>", "an HTML page"), (b"\x08\x09", "the bytes"), (b"GGUF", "GGUF")],
 )
 def test_something_else_under_the_name_is_called_what_it_is(tmp_path: Path, content: bytes, got: str) -> None:
     (tmp_path / "x.onnx").write_bytes(content)

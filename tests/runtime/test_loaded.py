@@ -107,3 +107,8 @@ def test_a_choice_of_another_type_is_named(options: dict[str, Any]) -> None:
     (name,) = options
     with pytest.raises(BadInputError, match=rf"out of range: '{name}'.*expected an integer from"):
         load(BERT, **options)
+
+
+def test_anchors_of_a_context_that_drops_nothing_are_refused() -> None:
+    with pytest.raises(BadInputError, match="without max_context: 'anchor_tokens': got 4; set --max-context"):
+        load(BERT, anchor_tokens=4)

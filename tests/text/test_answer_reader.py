@@ -127,3 +127,30 @@ def test_no_text_makes_it_fail_or_lose_characters_of_words() -> None:
         assert [part.kind for part in parts if part.kind in ("call", "arguments")] == []
         if not text.lstrip().startswith("<think>"):
             assert "".join(part.text for part in parts) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "is_reasoning", "expected"),
+    [
+        (" and so</think> 4", True, [("reasoning", " and so"), ("content", "4")]),
+        ('{"name": "add", "arguments": {}}', False, [("content", '{"name": "add", "arguments": {}}')]),
+        ('x</think>{"name": "add"}', True, [("reasoning", "x"), ("call", "add"), ("arguments", "{}")]),
+        (" <think>4", False, [("content", " <think>4")]),
+    ],
+)
+def test_what_goes_on_keeps_its_space_and_begins_nothing(
+    text: str, is_reasoning: bool, expected: list[tuple[str, str]]
+) -> None:
+    reader = AnswerReader(frozenset({"add"}), is_reasoning, goes_on=True)
+    assert [(part.kind, part.text) for part in [*reader.push(text), *reader.finish()]] == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(f"[{ADD}", f", {PARIS}]"), (f"<tool_call>{ADD}</tool_call>\n<tool_call>", f"\n{PARIS}\n</tool_call>")],
+)
+def test_a_further_call_that_is_cut_before_its_arguments_is_no_content(first: str, second: str) -> None:
+    for n in range(len(second)):
+        parts = read(first + second[:n])
+        assert [part.text for part in parts if part.kind == "content"] == []
+        assert "add" in [part.text for part in parts if part.kind == "call"]
