@@ -1,10 +1,11 @@
 """Settings: built-in values, then `~/.modelc/config.toml`, then the environment (`MODELC_*`); flags win over all."""
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from modelc.errors import BadFileError, BadInputError, did_you_mean
 
@@ -78,18 +79,24 @@ def store_folder(settings: Settings) -> Path:
     """Return the folder of the store, which need not exist yet."""
     if settings.store is not None:
         return settings.store
-    import platformdirs
-
-    return platformdirs.user_data_path("modelc", appauthor=False) / "store"
+    return _user_folder("data") / "store"
 
 
 def cache_folder() -> Path:
     """Return the folder for what can be made again: `MODELC_CACHE`, or modelc's folder in the platform's cache."""
     if chosen := os.environ.get("MODELC_CACHE"):
         return Path(chosen)
+    return _user_folder("cache")
+
+
+def _user_folder(kind: Literal["data", "cache"]) -> Path:
     import platformdirs
 
-    return platformdirs.user_cache_path("modelc", appauthor=False)
+    find = {"data": platformdirs.user_data_path, "cache": platformdirs.user_cache_path}[kind]
+    with contextlib.suppress(RuntimeError):
+        if (folder := find("modelc", appauthor=False)).is_absolute():
+            return folder
+    return Path(os.devnull, "modelc")  # no home folder is known: a place where nothing is, and nothing can be
 
 
 def _config_path() -> Path | None:

@@ -1,3 +1,4 @@
+import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -90,3 +91,18 @@ def test_folders_are_of_the_platform_unless_configured(tmp_path: Path, monkeypat
     assert store_folder(Settings(store=tmp_path)) == tmp_path
     monkeypatch.setenv("MODELC_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="users have home folders there")
+def test_without_a_home_folder_nothing_is_found_and_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    for variable in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "MODELC_CACHE"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert load_settings(environ={}) == Settings()
+    for folder in (store_folder(Settings()), cache_folder()):
+        assert not folder.exists()
+        with pytest.raises(NotADirectoryError):
+            folder.mkdir(parents=True)

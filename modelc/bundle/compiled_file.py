@@ -10,7 +10,8 @@ import io
 import json
 import shutil
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,11 @@ from modelc.errors import BadInputError
 from modelc.formats.atomic import atomic_write
 from modelc.formats.modelc.compiled import START
 
-SHELL_LINE = b"#!/usr/bin/env python3\n"
 BOOT = "modelc_boot"
+PROGRAM = f"{BOOT}/main.txt"
+# What Python runs, and the last of what is used in place. It checks what it runs itself, and is so short that damage
+# hardly ever hits it.
+MAIN = "__main__.py"
 FORMAT = 1  # of the manifest
 
 
@@ -46,8 +50,32 @@ class Payload:
     files: Mapping[str, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """How a compiled file begins, and what of it is used in place.
+
+    Attributes:
+        files: what comes first in the archive, as it is, by path.
+        head: the first 64 KiB or less, from the archive, where it begins in the file, and the file's length.
+    """
+
+    files: Mapping[str, bytes]
+    head: Callable[[bytes, int, int], bytes]
+
+
+def by_shell(pythons: Sequence[str]) -> Beginning:
+    """A program for the shell, which finds Python; nothing but the starter is used in place."""
+    names = [f"python{version}" for version in pythons]
+    marks = {"@PYTHONS@": " ".join(names), "@NEEDED@": "-or-".join(names)}
+    return Beginning({}, lambda archive, archive_at, size: _filled("front.txt", {**marks, "@SIZE@": size}))
+
+
 def write_compiled(
-    output: Path, weights: Path, manifest: Mapping[str, Any], payloads: list[Payload], head: bytes = SHELL_LINE
+    output: Path,
+    weights: Path,
+    manifest: Mapping[str, Any],
+    payloads: list[Payload],
+    beginning: Beginning,
 ) -> None:
     """Write a compiled file; `output` never stands for half of it.
 
@@ -56,7 +84,7 @@ def write_compiled(
         weights: a plain `.modelc`.
         manifest: what the file says about itself; the payloads are added.
         payloads: one for each version of Python.
-        head: how the file begins, at most 64 KiB.
+        beginning: how it begins.
 
     Raises:
         BadInputError: `output` cannot be a file.
@@ -65,11 +93,12 @@ def write_compiled(
     assert START == layout.WEIGHTS_AT, "the reader and the starter agree"
     if output.exists() and output.samefile(weights):
         raise BadInputError("the output is the model itself", param="--output", got=output)
-    tail = _archive(manifest, payloads)
-    beginning = head.ljust(START, b"\0")
-    comment = hashlib.sha256(beginning).hexdigest() + hashlib.sha256(tail).hexdigest()
+    tail = _archive(manifest, payloads, beginning.files)
+    archive_at = START + weights.stat().st_size
+    head = beginning.head(tail, archive_at, archive_at + len(tail) + layout.COMMENT_BYTES).ljust(START, b"\0")
+    comment = hashlib.sha256(head).hexdigest() + hashlib.sha256(tail).hexdigest()
     with atomic_write(output) as file:
-        file.write(beginning)
+        file.write(head)
         with weights.open("rb") as source:
             shutil.copyfileobj(source, file, 1 << 24)
         file.write(tail)
@@ -77,10 +106,23 @@ def write_compiled(
         Path(file.name).chmod(0o755)
 
 
-def _archive(manifest: Mapping[str, Any], payloads: list[Payload]) -> bytes:
-    """The zip archive up to its comment."""
+def starters() -> dict[str, bytes]:
+    """The modules that start the file, as sources for any Python and as bytecode for this one."""
+    folder = Path(boot.__file__).parent
+    sources = {f"{BOOT}/{file.name}": file.read_bytes() for file in sorted(folder.glob("*.py"))}
+    with zipfile.ZipFile(io.BytesIO(module_archive(sources, HERE))) as archive:
+        return sources | {name: archive.read(name) for name in archive.namelist() if name != bytecode.INDEX}
+
+
+def _archive(manifest: Mapping[str, Any], payloads: list[Payload], in_place: Mapping[str, bytes]) -> bytes:
+    """The zip archive up to its comment: first what is used in place."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
+        program = starters()
+        program[PROGRAM] = _program(program, [payload.python for payload in payloads])
+        program[MAIN] = _filled("first.txt", {"@PROGRAM@": PROGRAM, "@CHECKSUM@": zlib.crc32(program[PROGRAM])})
+        for name, content in (*in_place.items(), *program.items()):
+            bytecode.add(archive, name, content, zipfile.ZIP_STORED)
         described: dict[str, Any] = {}
         members: dict[str, str] = {}  # by SHA-256: what several versions of Python share is there once
         for payload in payloads:
@@ -97,29 +139,19 @@ def _archive(manifest: Mapping[str, Any], payloads: list[Payload]) -> bytes:
         whole = {"format": FORMAT, **manifest, "payloads": described}
         text = json.dumps(whole, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
         bytecode.add(archive, layout.MANIFEST, text.encode(), zipfile.ZIP_DEFLATED)
-        starters = _starters()
-        for name, content in starters.items():
-            bytecode.add(archive, name, content, zipfile.ZIP_STORED)
-        bytecode.add(archive, "__main__.py", _main_program(starters, list(described)), zipfile.ZIP_STORED)
         archive.comment = bytes(layout.COMMENT_BYTES)
     return made.getvalue()[: -layout.COMMENT_BYTES]
 
 
-def _starters() -> dict[str, bytes]:
-    """The modules that start the file, as sources for any Python and as bytecode for this one."""
-    folder = Path(boot.__file__).parent
-    sources = {f"{BOOT}/{file.name}": file.read_bytes() for file in sorted(folder.glob("*.py"))}
-    with zipfile.ZipFile(io.BytesIO(module_archive(sources, HERE))) as archive:
-        return sources | {name: archive.read(name) for name in archive.namelist()}
+def _program(starters: Mapping[str, bytes], versions: Sequence[str]) -> bytes:
+    digest = hashlib.sha256(b"".join(starters.values())).hexdigest()
+    marks = {"@VERSIONS@": " or ".join(versions), "@BOOT@": list(starters), "@DIGEST@": digest}
+    return _filled("main.txt", {mark: repr(value) for mark, value in marks.items()})
 
 
-def _main_program(starters: Mapping[str, bytes], versions: list[str]) -> bytes:
-    text = Path(boot.__file__).with_name("main.txt").read_text("utf-8")
-    content = b"".join(starters.values())
-    for mark, value in (
-        ("@VERSIONS@", " or ".join(versions)),
-        ("@BOOT@", list(starters)),
-        ("@DIGEST@", hashlib.sha256(content).hexdigest()),
-    ):
-        text = text.replace(mark, repr(value))
+def _filled(name: str, marks: Mapping[str, object]) -> bytes:
+    """A text of the starter with something in the place of each mark."""
+    text = Path(boot.__file__).with_name(name).read_text("utf-8")
+    for mark, value in marks.items():
+        text = text.replace(mark, str(value))
     return text.encode()

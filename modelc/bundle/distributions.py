@@ -23,7 +23,6 @@ LEFT_OUT = {
     "llvmlite": "compiles kernels",
     "markdown-it-py": "shows Markdown in a terminal",
     "mdurl": "needed by markdown-it-py",
-    "ml-dtypes": "element types that NumPy lacks, in ONNX graphs",
     "modelc": "added from its own folder",
     "numba": "compiles kernels",
     "onnx": "reads ONNX files; a compiled file holds a .modelc",
@@ -36,10 +35,15 @@ LEFT_OUT = {
     "ziglang": "links kernels",
     "zstandard": "unpacks compressed models; the weights inside are plain",
 }
+FOR_GRAPHS = {"ml-dtypes"}  # needed for ONNX graphs only: element types that NumPy lacks
 
 
-def needed_packages(root: str = "modelc") -> list[Package]:
+def needed_packages(root: str = "modelc", is_graph: bool = False) -> list[Package]:
     """The distributions that `root` needs to serve, in ascending order of their names.
+
+    Args:
+        root: the distribution.
+        is_graph: whether the model is an ONNX graph.
 
     Raises:
         NotFoundError: one of them is not installed.
@@ -48,7 +52,7 @@ def needed_packages(root: str = "modelc") -> list[Package]:
     wanted = list(_requirements(root))
     while wanted:
         name = wanted.pop()
-        if name in found or name in LEFT_OUT:
+        if name in found or name in LEFT_OUT or (name in FOR_GRAPHS and not is_graph):
             continue
         try:
             found[name] = Package(name, metadata.version(name))
@@ -66,7 +70,7 @@ def installed_files(package: Package) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in sorted(paths.items()) if is_needed(name)}
 
 
-def files_for(python: str, target: Target) -> dict[str, bytes]:
+def files_for(python: str, target: Target, is_graph: bool = False) -> dict[str, bytes]:
     """What a compiled file needs of all packages, for a version of CPython and a target.
 
     What is installed here serves for this computer; for others, wheels of the same versions are downloaded.
@@ -76,7 +80,7 @@ def files_for(python: str, target: Target) -> dict[str, bytes]:
     """
     is_here = target.is_host and python == HERE
     files: dict[str, bytes] = {}
-    for package in needed_packages():
+    for package in needed_packages(is_graph=is_graph):
         files |= installed_files(package) if is_here else wheel_files(package, python, target)
     return files
 

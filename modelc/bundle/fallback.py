@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from modelc.bundle.loaded import loaded_library
 
 NEEDED = ("libgcc_s.so.1", "libstdc++.so.6")
-FOLDER = "fallback/"  # see boot/extensions.py
+FOLDER = "fallback/"  # see boot/libraries.py
 
 
 def cpp_libraries() -> dict[str, bytes]:
@@ -13,14 +13,5 @@ def cpp_libraries() -> dict[str, bytes]:
     import numpy as np
 
     assert np.__version__, "NumPy has loaded them"
-    found: dict[str, bytes] = {}
-    try:
-        maps = Path("/proc/self/maps").read_text("utf-8", "surrogateescape")
-    except OSError:
-        return {}
-    for line in maps.splitlines():
-        path = Path(line.split(maxsplit=5)[-1])
-        for name in NEEDED:
-            if path.name.startswith(name) and path.is_file():
-                found[FOLDER + name] = path.read_bytes()
-    return found
+    found = {FOLDER + name: loaded_library(name) for name in NEEDED}
+    return {place: content for place, content in found.items() if content is not None}

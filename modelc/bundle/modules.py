@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
@@ -13,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from modelc.bundle.boot import bytecode
+from modelc.bundle.boot.interpreters import command_of
 from modelc.bundle.kept import keep, kept
 from modelc.errors import ModelcError
 from modelc.settings import cache_folder
@@ -52,12 +52,7 @@ def interpreter_of(python: str) -> str | None:
     """The command of CPython `python` (like `3.12`) on this computer; None without one."""
     if python == HERE and sys.implementation.name == "cpython":
         return sys.executable
-    found = shutil.which(f"python{python}")
-    if found is None:
-        return None
-    question = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"
-    result = subprocess.run([found, "-c", question], capture_output=True, text=True, check=False)
-    return found if result.stdout.strip() == f"cpython {python}" else None
+    return command_of(python)
 
 
 def _compile(interpreter: str, program: Path, sources: bytes) -> bytes:

@@ -23,6 +23,8 @@ LEFT_OUT_PARTS = (
     "numpy/_pyinstaller/",
     "numpy/distutils/",
     "numpy/f2py/",
+    "numpy/fft/",
+    "numpy/polynomial/",
     "numpy/random/",
     "numpy/testing/",
     "yaml/_yaml.",

@@ -21,6 +21,7 @@ class Target:
         zig: Zig's name.
         library_suffix: of a shared library.
         wheels: platform tags of wheels that work there, as pip takes them.
+        is_tried: whether compiled files have run there; others are built, and their libraries checked.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Target:
     zig: str
     library_suffix: str
     wheels: tuple[str, ...]
+    is_tried: bool = True
 
     @property
     def is_host(self) -> bool:
@@ -51,7 +53,16 @@ TARGETS = (
         )
         for machine in (X86_64, AARCH64)
     ),
-    Target("x86_64-windows", X86_64, "win32", "x86_64-pc-windows-gnu", "x86_64-windows-gnu", ".dll", ("win_amd64",)),
+    Target(
+        "x86_64-windows",
+        X86_64,
+        "win32",
+        "x86_64-pc-windows-gnu",
+        "x86_64-windows-gnu",
+        ".dll",
+        ("win_amd64",),
+        is_tried=False,
+    ),
     Target(
         "aarch64-macos",
         AARCH64,
@@ -60,6 +71,7 @@ TARGETS = (
         "aarch64-macos.14.0",
         ".dylib",
         ("macosx_14_0_arm64", "macosx_11_0_arm64", "macosx_11_0_universal2", "macosx_10_9_universal2"),
+        is_tried=False,
     ),
 )
 _SYSTEMS = {"linux": "linux", "windows": "win32", "win32": "win32", "macos": "darwin", "darwin": "darwin"}

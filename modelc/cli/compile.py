@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -24,12 +24,13 @@ EXAMPLES = """Examples:
   modelc compile smollm2                              writes model-serve.pyz
   modelc compile model.gguf -o chat.pyz --port 9000 --max-context 2048
   modelc compile smollm2 --python 3.11,3.12 --target aarch64-linux
+  modelc compile smollm2 --format elf -o chat         needs no Python where it runs
 
 Options of `modelc run` that are given are what the file does unless it is told otherwise:
   ./chat.pyz                                          listens on port 9000
   ./chat.pyz --listen 0.0.0.0:80 --threads 4
   ./chat.pyz --info"""
-DEFAULT_OUTPUT = Path("model-serve.pyz")
+DEFAULT_OUTPUTS = {"pyz": Path("model-serve.pyz"), "elf": Path("model-serve")}
 NOT_KEPT = ("--store", "--aot", "--no-aot")  # options of `run` that mean nothing in a compiled file
 
 
@@ -38,8 +39,12 @@ def compile_(
     /,
     *run_options: Annotated[str, Parameter(help="Options of `modelc run` to build in.", allow_leading_hyphen=True)],
     output: Annotated[
-        Path, Parameter(name=["--output", "-o"], help="File to write. [default: model-serve.pyz]", show_default=False)
-    ] = DEFAULT_OUTPUT,
+        Path | None, Parameter(name=["--output", "-o"], help="File to write. [default: model-serve.pyz or model-serve]")
+    ] = None,
+    format: Annotated[
+        Literal["pyz", "elf"],
+        Parameter(help="pyz: for computers that have Python; elf: a Linux executable that brings its own."),
+    ] = "pyz",
     input_format: Annotated[
         str | None, Parameter(name=["-f", "--input-format"], help="The file's format, where nothing else tells it.")
     ] = None,
@@ -48,8 +53,8 @@ def compile_(
     target: Annotated[
         str | None,
         Parameter(
-            help="Where it will run: x86_64-linux, aarch64-linux, x86_64-windows (not tried), aarch64-macos (not "
-            "tried), or an LLVM triple. [default: a computer like this one]"
+            help="Where it will run: x86_64-linux, aarch64-linux, x86_64-windows (untested), aarch64-macos "
+            "(untested), or an LLVM triple. [default: a computer like this one]"
         ),
     ] = None,
     python: Annotated[
@@ -70,13 +75,17 @@ def compile_(
     if chosen is None:
         raise UnsupportedError("nothing can be compiled for this system", hint="name another one with --target")
     pythons = [HERE] if python is None else python_versions(python)
+    is_executable = format == "elf"
+    output = output or DEFAULT_OUTPUTS[format]
     with tempfile.TemporaryDirectory(prefix="modelc-", dir=_folder_of(output)) as scratch:
         weights = _plain_weights(source, Path(scratch), input_format, arch, quantize)
         with ProgressBar(str) as bar:
-            compile_model(weights, output, chosen, pythons, options, debug, progress=bar)
+            needs = compile_model(weights, output, chosen, pythons, options, debug, None, bar, is_executable)
             own_bytes = output.stat().st_size - weights.stat().st_size
     size = bytes_text(output.stat().st_size)
-    print(f"compiled {printable(str(output))} ({size}, {bytes_text(own_bytes)} without the weights)")
+    print(f"compiled {printable(str(output))} ({size}, {bytes_text(own_bytes)} without the weights); it needs {needs}")
+    if not chosen.is_tried:
+        print(f"untested: nobody has run a compiled file on {chosen.name} yet")
 
 
 def built_in_options(tokens: Sequence[str]) -> list[list[str]]:

@@ -47,20 +47,22 @@ def conform(
 ) -> int:
     """Ask a model and its compiled file the same, and compare every byte of the answers but ids and times.
 
-    The model is served with the options that the file has built in.
+    The model is served with the options that the file has built in. The exit code is 0 where all answers are the same,
+    1 where one differs or a server cannot be asked, 2 for wrong arguments.
     """
     from modelc.conforming import Served, compare, requests_for
     from modelc.conforming.comparison import answers_of
 
     if compiled.startswith(URL) and (isa or threads):
         raise BadInputError("a server that runs already has its own", param="--isa" if isa else "--threads")
+    configurations = _configurations(isa, threads)
     with Served(_run_command(run, compiled, store)) as served:
         requests = requests_for(_n_inputs(served), max_tokens)
         with ProgressBar(str) as bar:
             bar(0, len(requests), "asking the model")
             expected = answers_of(served, requests)
     rows: list[dict[str, Any]] = []
-    for options in _configurations(isa, threads):
+    for options in configurations:
         command = compiled if compiled.startswith(URL) else [_path_of(compiled), *options]
         with Served(command) as served, ProgressBar(str) as bar:
             report = compare(expected, served, requests, lambda done, total: bar(done, total, "comparing"))
@@ -75,6 +77,7 @@ def conform(
                 "bytes": report.compared_bytes,
                 "statuses": {str(status): count for status, count in sorted(report.statuses.items())},
                 "differences": differences,
+                "builds": report.builds,
             }
         )
         if not json_:
@@ -111,7 +114,10 @@ def _path_of(compiled: str) -> str:
 
 def _configurations(isa: str | None, threads: str | None) -> Sequence[list[str]]:
     isas = [["--isa", name.strip()] for name in isa.split(",")] if isa else [[]]
-    counts = [["--threads", count.strip()] for count in threads.split(",")] if threads else [[]]
+    numbers = [count.strip() for count in threads.split(",")] if threads is not None else []
+    if wrong := next((number for number in numbers if not re.fullmatch("[1-9][0-9]{0,2}", number)), None):
+        raise BadInputError("not a number of threads", param="--threads", got=repr(wrong), expected="like 1,2,3")
+    counts = [["--threads", number] for number in numbers] or [[]]
     return [[*first, *second] for first, second in product(isas, counts)]
 
 
@@ -129,6 +135,8 @@ def _print_row(row: dict[str, Any]) -> None:
     statuses = ", ".join(f"{count} with {status}" for status, count in row["statuses"].items())
     compared = f"{row['requests']} answers ({statuses}), {bytes_text(row['bytes'])}"
     print(f"{row['options'] or 'as it starts'}: {compared}: {verdict}")
+    if row["builds"] is not None:
+        print(f"  note: the versions are {' and '.join(map(printable, row['builds']))}")
     for each in row["differences"]:
         print(f"  {each['request']} ({each['how']})")
         print(f"    expected …{printable(each['expected'])}…")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from modelc.cli import garbage, late_front
 from modelc.cli.loading import load_adapters, parse_adapter
 from modelc.cli.loading import load_model as load_with_progress
 from modelc.cli.options import ActivationsOption, KvOption, ModelOption, StoreOption, open_store, parse_size
@@ -19,7 +20,7 @@ from modelc.errors import BadInputError, NotFoundError
 from modelc.kernels.source import KernelSource
 from modelc.resolve import find_model
 from modelc.settings import Settings, load_settings
-from modelc.store import Store
+from modelc.store import SUFFIX, Store
 
 if TYPE_CHECKING:
     from modelc.runtime import LoadedModel
@@ -124,9 +125,14 @@ def run(
     settings = load_settings()
     found = open_store(store, settings)
     path = find_model(model, found) if model is not None else _default_model(found, settings)
+    if path.suffix == SUFFIX:  # packing another file makes much that is large
+        garbage.begin()
+    collections = garbage.collections()
     kv_bytes = None if kv_memory is None else parse_size(kv_memory, "--kv-memory")
     adapters = [parse_adapter(each) for each in lora or ()]
     source = _kernel_source(aot, isa) if kernels is None else kernels(isa)
+    for package, homes in late_front.SERVING.items():
+        late_front.run_late(package, homes)
     from modelc.api.address import parse_listen
     from modelc.api.server import serve
 
@@ -155,6 +161,7 @@ def run(
         if profile:
             served.start_profile()
             profiled.append(served)
+        garbage.settle(collections)
         return served
 
     code = serve(load_model, options)

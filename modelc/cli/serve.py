@@ -12,10 +12,12 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from modelc.bundle.isas import choose_isa
+from modelc.cli import garbage
 from modelc.cli.app import main as main_of
 from modelc.cli.progress import ProgressBar
 from modelc.cli.run import run
 from modelc.cli.text import bytes_text, printable
+from modelc.errors import UnsupportedError
 from modelc.kernels.library import KernelLibrary
 from modelc.version import version_line
 
@@ -37,6 +39,7 @@ def main(tokens: Sequence[str], path: str, manifest: Mapping[str, Any], files: M
         manifest: what it says about itself.
         files: where each file is that it carries.
     """
+    garbage.begin()
     name = Path(path).name
     app = App(
         name=name,
@@ -100,8 +103,15 @@ def _about(manifest: Mapping[str, Any], libraries: Mapping[str, str]) -> dict[st
         python: {"files": len(payload["files"]), "bytes": sum(row[2] for row in payload["files"])}
         for python, payload in manifest["payloads"].items()
     }
-    chosen = choose_isa(libraries).name if libraries else None
-    return {**manifest, "payloads": payloads, "isas": sorted(libraries), "isa": chosen}
+    return {**manifest, "payloads": payloads, "isas": sorted(libraries), "isa": _chosen(libraries)}
+
+
+def _chosen(libraries: Mapping[str, str]) -> str | None:
+    """The instruction set that a start would take; None where it takes none."""
+    try:
+        return choose_isa(libraries).name if libraries else None
+    except UnsupportedError:
+        return None
 
 
 def _verify(path: str) -> int:

@@ -14,6 +14,9 @@ from modelc.conforming.served import Answer, Served
 IDENTITIES = re.compile(rb'"(id)": ?"[a-z]+[-_][0-9a-f]{8,}"|"(created)": ?\d+|"(call_id|tool_call_id)": ?"[^"]*"')
 # How much of a prompt was known from earlier ones depends on which requests ran beside each other.
 HISTORY = re.compile(rb'"cached_tokens": ?\d+')
+# Who made the server is no part of its answers; where it differs, the report tells it.
+BUILD = re.compile(rb'"(version|git_sha|system_fingerprint)": ?"[^"]*"')
+BUILD_PATH = "/api/version"
 TOGETHER = 8  # requests at a time in the mixed pass
 CONTEXT_BYTES = 40
 
@@ -44,12 +47,14 @@ class Report:
         compared_bytes: in the bodies of the first server's.
         statuses: how many of the first server's had which status.
         differences: in the order of the requests.
+        builds: what the two say of their versions, where that is not the same; no difference.
     """
 
     requests: int = 0
     compared_bytes: int = 0
     statuses: dict[int, int] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
+    builds: tuple[str, str] | None = None
 
 
 def answers_of(served: Served, requests: Sequence[Request]) -> list[Answer]:
@@ -91,6 +96,8 @@ def compare(
 def _note(report: Report, request: Request, how: str, expected: Answer, got: Answer) -> None:
     report.requests += 1
     report.compared_bytes += len(expected.body)
+    if request.path == BUILD_PATH and expected.body != got.body:
+        report.builds = expected.body.decode("utf-8", "replace"), got.body.decode("utf-8", "replace")
     first, second = _comparable(expected), _comparable(got)
     if how == "mixed":
         first, second = (HISTORY.sub(b"", text) for text in (first, second))
@@ -105,4 +112,5 @@ def _note(report: Report, request: Request, how: str, expected: Answer, got: Ans
 
 def _comparable(answer: Answer) -> bytes:
     head = f"{answer.status}\n" + "".join(f"{header}\n" for header in answer.headers)
-    return head.encode() + IDENTITIES.sub(lambda found: next(name for name in found.groups() if name), answer.body)
+    body = IDENTITIES.sub(lambda found: next(name for name in found.groups() if name), answer.body)
+    return head.encode() + BUILD.sub(rb"\1", body)

@@ -123,6 +123,11 @@ def _texts(max_tokens: int) -> Sequence[Post]:
             "a tool",
             {"messages": user, "tools": TOOLS, "tool_choice": "required", **limit},
         ),
+        (
+            "/chat/stream",
+            "a thought that goes on, and a schema",
+            {"messages": [*user, {"role": "assistant", "content": "<think>She"}], "json_schema": SCHEMA, **limit},
+        ),
     ]
     return posts
 

@@ -42,10 +42,14 @@ class Served:
         self._process: subprocess.Popen[str] | None = None
         self._said: list[str] = []
         url = command if isinstance(command, str) else self._start(command)
-        parts = urlsplit(url)
-        if parts.scheme != "http" or parts.hostname is None:
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname, parts.port or 80
+        except ValueError:
+            host = None
+        if host is None or parts.scheme != "http":
             raise BadInputError("not the address of a server", param="URL", got=url, expected="http://ADDRESS:PORT")
-        self._host, self._port = parts.hostname, parts.port or 80
+        self._host, self._port = host, port
 
     def _start(self, command: Sequence[str]) -> str:
         try:
@@ -66,7 +70,11 @@ class Served:
         raise ModelcError("it did not start", path=command[0], got=self._said[-1] if self._said else "nothing said")
 
     def ask(self, request: Request) -> Answer:
-        """Send a request and take the whole answer."""
+        """Send a request and take the whole answer.
+
+        Raises:
+            ModelcError: there is none.
+        """
         connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT_S)
         try:
             connection.request(
@@ -74,6 +82,11 @@ class Served:
             )
             response = connection.getresponse()
             body = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise ModelcError(
+                "no answer", param=request.name, expected=f"one of http://{self._host}:{self._port}", got=said
+            ) from None
         finally:
             connection.close()
         headers = [f"{name}: {value}" for name in COMPARED_HEADERS if (value := response.getheader(name)) is not None]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-import contextlib
 import math
 from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -56,10 +56,7 @@ _EXTENSIONS = {
     "u2": "uint2",
     "i2": "int2",
 }
-with contextlib.suppress(ImportError):  # compiled files leave it out: they run graphs of the types that NumPy has
-    import ml_dtypes
-
-    DTYPES |= {name: np.dtype(getattr(ml_dtypes, title)) for name, title in _EXTENSIONS.items()}
+DTYPES |= {name: np.dtype(getattr(ml_dtypes, title)) for name, title in _EXTENSIONS.items()}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 BY_NUMBER = {number: DTYPES[name] for number, name in ELEMENT_TYPES.items() if name in DTYPES}
 
@@ -107,9 +104,7 @@ def constant_array(constant: Constant, tensors: dict[str, Tensor]) -> Array:
 
 def _dtype(name: str) -> np.dtype[Any]:
     if name not in DTYPES:
-        raise UnsupportedError(
-            f"element type {name} is not supported in a compiled file", hint="run it with `modelc run`"
-        )
+        raise UnsupportedError("this element type is not supported", got=name)
     return DTYPES[name]
 
 

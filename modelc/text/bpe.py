@@ -6,14 +6,16 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelc.text.byte_alphabet import BYTE_CHARS, bytes_to_chars, chars_to_bytes
-from modelc.text.hf import HfTokenizer
 from modelc.text.merges import Merges
 from modelc.text.pre_tokenizers import find_pre_tokenizer
 from modelc.text.vocabulary import TokenType, Vocabulary
 from modelc.text.vocabulary_tokenizer import VocabularyTokenizer
+
+if TYPE_CHECKING:
+    from modelc.text.hf import HfTokenizer
 
 CACHED_WORDS = 1 << 15
 MAX_CACHED_CHARS = 64
@@ -56,6 +58,8 @@ class BpeTokenizer(VocabularyTokenizer):
             BadFileError: It is not JSON, or a field is missing or wrong.
             UnsupportedError: It has a part of a type that modelc does not have; the error names it.
         """
+        from modelc.text.hf import HfTokenizer
+
         return HfTokenizer.from_file(source)
 
     @classmethod

@@ -7,12 +7,9 @@ from typing import Any, Protocol
 
 from modelc.errors import BadFileError, UnsupportedError
 from modelc.text.bpe import BpeTokenizer
-from modelc.text.hf import HfTokenizer
 from modelc.text.sentencepiece import SentencePieceTokenizer
 from modelc.text.shield import shielded_parts
-from modelc.text.unigram_tokenizer import UnigramTokenizer
 from modelc.text.vocabulary import NAME_KEY
-from modelc.text.word_piece_tokenizer import WordPieceTokenizer
 
 
 class Tokenizer(Protocol):
@@ -84,11 +81,23 @@ class Tokenizer(Protocol):
         """Bytes of a token that begins a text: some tokenizers take its leading space away."""
 
 
+def _word_piece(metadata: Mapping[str, Any]) -> Tokenizer:
+    from modelc.text.word_piece_tokenizer import WordPieceTokenizer  # late, as below: patterns that few models need
+
+    return WordPieceTokenizer.from_gguf(metadata)
+
+
+def _unigram(metadata: Mapping[str, Any]) -> Tokenizer:
+    from modelc.text.unigram_tokenizer import UnigramTokenizer
+
+    return UnigramTokenizer.from_gguf(metadata)
+
+
 _BY_MODEL: dict[str, Callable[[Mapping[str, Any]], Tokenizer]] = {
     "gpt2": BpeTokenizer.from_gguf,
     "llama": SentencePieceTokenizer.from_gguf,
-    "bert": WordPieceTokenizer.from_gguf,
-    "t5": UnigramTokenizer.from_gguf,
+    "bert": _word_piece,
+    "t5": _unigram,
 }
 _NO_TOKENIZER = frozenset({"none", "no_vocab"})
 
@@ -108,6 +117,8 @@ def load_tokenizer(metadata: Mapping[str, Any]) -> Tokenizer:
         UnsupportedError: The tokenizer is of a kind that modelc does not have.
     """
     if metadata.get("tokenizer") is not None:
+        from modelc.text.hf import HfTokenizer
+
         return HfTokenizer(metadata)
     keys = tokenizer_metadata(metadata)
     model = keys.get("tokenizer.ggml.model")

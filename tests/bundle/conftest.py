@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from modelc.bundle.compiling import compile_model
+from modelc.bundle.interpreter import Interpreter, interpreter
 from modelc.bundle.isas import ISAS, host_features, host_machine
 from modelc.bundle.target import host_target
+from modelc.errors import NotFoundError, UnsupportedError
 from modelc.formats import modelc
 from tests.runtime.tiny_mlp import mlp_of
 
@@ -42,6 +44,15 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def built(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build(weights, tmp_path_factory.mktemp("built") / "tiny.pyz", options=[["--threads", "1"], ["--port", "0"]])
+
+
+@pytest.fixture(scope="session")
+def python() -> Interpreter:
+    """This Python, as an executable carries it."""
+    try:
+        return interpreter()
+    except (UnsupportedError, NotFoundError) as error:
+        pytest.skip(f"this Python cannot be taken along: {error}")
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,10 @@ from pathlib import Path
 import pytest
 from cyclopts import CycloptsError
 
+from modelc.cli import serve
 from modelc.cli.compile import built_in_options, python_versions
 from modelc.cli.serve import with_defaults
-from modelc.errors import BadInputError
+from modelc.errors import BadInputError, UnsupportedError
 from tests.cli.conftest import Modelc
 
 
@@ -47,6 +48,15 @@ def test_what_is_given_at_the_start_wins() -> None:
     assert with_defaults(built_in, ["--port=2", "--cors", "c"]) == ["--profile", "--port=2", "--cors", "c"]
 
 
+def test_what_is_inside_is_told_on_any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(names: object, wanted: str | None = None) -> None:
+        raise UnsupportedError("processor")
+
+    monkeypatch.setattr(serve, "choose_isa", refuse)
+    about = serve._about({"payloads": {}, "name": "m"}, {"avx2": "avx2.so"})
+    assert about == {"payloads": {}, "name": "m", "isas": ["avx2"], "isa": None}
+
+
 def test_versions_of_python_are_a_list() -> None:
     assert python_versions("3.12, 3.11,3.12") == ["3.11", "3.12"]
 
@@ -64,7 +74,8 @@ def test_other_lists_are_refused(text: str) -> None:
         (["--target", "amiga"], "no such target"),
         (["--python", "1.5"], "not a list of Python versions"),
         (["-o", "nowhere/x.pyz"], "the output's folder does not exist"),
-        (["--format", "elf"], "format"),
+        (["--format", "exe"], "--format"),
+        (["--format", "elf", "--python", "3.99"], "Python of an executable"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(

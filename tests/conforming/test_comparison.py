@@ -1,4 +1,5 @@
 import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -9,7 +10,7 @@ import pytest
 
 from modelc.conforming import Served, compare, requests_for
 from modelc.conforming.comparison import answers_of
-from modelc.errors import ModelcError
+from modelc.errors import BadInputError, ModelcError
 
 Answerer = Callable[[str, bytes], tuple[int, str, bytes]]
 REQUESTS = requests_for(3, 4)
@@ -99,10 +100,40 @@ def test_what_is_known_of_a_prompt_counts_only_one_by_one(serve: Callable[[Answe
     assert {each.how for each in report.differences} == {"one by one"}
 
 
+def test_other_versions_are_told_and_do_not_count(serve: Callable[[Answerer], Served]) -> None:
+    def of_version(number: int) -> Answerer:
+        def answer(path: str, body: bytes) -> tuple[int, str, bytes]:
+            text = f'{{"version":"0.{number}","git_sha":"{number:012}","system_fingerprint":"modelc-{number}"}}'
+            return 200, "application/json", text.encode()
+
+        return answer
+
+    expected = answers_of(serve(of_version(1)), REQUESTS)
+    report = compare(expected, serve(of_version(2)), REQUESTS)
+    assert report.differences == []
+    assert report.builds is not None
+    assert "0.1" in report.builds[0]
+    assert "0.2" in report.builds[1]
+    assert compare(expected, serve(of_version(1)), REQUESTS).builds is None
+
+
 def test_the_requests_have_names_of_their_own_and_all_ways_to_fail() -> None:
     assert len({request.name for request in REQUESTS}) == len(REQUESTS)
     paths = {request.path for request in REQUESTS}
     assert {"/infer", "/v1/embeddings", "/chat/stream", "/v1/completions", "/tokenize", "/lora/load"} <= paths
+
+
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1", "http://", "http://[::1", "http://127.0.0.1:many"])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(BadInputError, match="not the address of a server"):
+        Served(url)
+
+
+def test_a_server_that_does_not_answer_is_named() -> None:
+    with socket.socket() as taken:  # bound, and not listening
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ModelcError, match=f"no answer.*127.0.0.1:{taken.getsockname()[1]}"):
+            Served(f"http://127.0.0.1:{taken.getsockname()[1]}").ask(REQUESTS[0])
 
 
 def test_a_server_that_does_not_start_is_one_line(tmp_path: Path) -> None:

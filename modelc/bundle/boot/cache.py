@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
-import tempfile
+from collections.abc import Iterator
 from typing import Any
 
+from . import unused
 from .archive import Archive, Damaged
 from .bytecode import compiled
 
-Entry = tuple[str, str, int, str]  # where it goes, the member, its size, its SHA-256
-MODULES = "modules.zip"
+MODULES = unused.MODULES
 
 
 def unpacked(archive: Archive, payload: dict[str, Any]) -> tuple[str | None, list[str]]:
@@ -26,12 +25,24 @@ def unpacked(archive: Archive, payload: dict[str, Any]) -> tuple[str | None, lis
         folder = os.path.join(base, payload["id"])
         try:
             _make_private(base)
-            if not _is_whole(folder, payload):
+            if not (_is_whole(folder, payload) and unused.hold(folder)):
                 _unpack(archive, payload, base, folder)
+                unused.hold(folder)
+                unused.remove(base)
             return folder, reasons
         except OSError as error:
             reasons.append(base + ": " + (error.strerror or str(error)))
     return None, reasons
+
+
+def contents(archive: Archive, payload: dict[str, Any]) -> Iterator[tuple[str, bytes]]:
+    """What is unpacked, by where it goes.
+
+    Raises:
+        Damaged: it is not what was built.
+    """
+    for place, content in archive.read_all(payload["files"]):
+        yield place, compiled(content) if place == MODULES and payload["sources"] else content
 
 
 def verify(folder: str, payload: dict[str, Any]) -> None:
@@ -45,7 +56,7 @@ def verify(folder: str, payload: dict[str, Any]) -> None:
     for place, _, _, digest in payload["files"]:
         with open(os.path.join(folder, place), "rb") as file:
             if hashlib.sha256(file.read()).hexdigest() != digest and not (place == MODULES and payload["sources"]):
-                raise Damaged(os.path.join(folder, place) + " is damaged: delete the folder, it is made again")
+                raise Damaged(os.path.join(folder, place) + " is damaged: delete the folder, which is made again")
 
 
 def _places() -> list[str]:
@@ -95,12 +106,12 @@ def _is_whole(folder: str, payload: dict[str, Any]) -> bool:
 
 def _unpack(archive: Archive, payload: dict[str, Any], base: str, folder: str) -> None:
     """All or nothing: the folder gets its name when it is complete, whoever of several processes is first."""
-    scratch = tempfile.mkdtemp(prefix=".unpacking-", dir=base)
+    import shutil
+
+    scratch = os.path.join(base, unused.SCRATCH + os.urandom(8).hex())
     try:
-        for place, member, size, digest in payload["files"]:
-            content = archive.read(member, size, digest)
-            if place == MODULES and payload["sources"]:
-                content = compiled(content)
+        os.mkdir(scratch, 0o700)
+        for place, content in contents(archive, payload):
             path = os.path.join(scratch, place)
             os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
             with open(path, "xb") as file:
@@ -117,6 +128,8 @@ def _unpack(archive: Archive, payload: dict[str, Any], base: str, folder: str) -
 
 def _replace(scratch: str, folder: str) -> None:
     """Put the complete folder where something else is: an incomplete one, or what does not belong there."""
+    import shutil
+
     aside = scratch + "-old"
     os.rename(folder, aside)
     try:
