@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,23 +60,29 @@ def help_s() -> float:
 
 def first_token_s(model: Path) -> float:
     """Seconds from the start of `modelc run` to the first token of a request, with kernels cached."""
-    with _served(model, os.environ) as server:
+    with served([COMMAND, "run", model], os.environ) as server:
         return server.first_token_s
 
 
 def first_start_s(model: Path) -> float:
     """The same on a machine that has never run modelc: every kernel has to be compiled."""
-    with tempfile.TemporaryDirectory() as folder, _served(model, {**os.environ, "MODELC_CACHE": folder}) as server:
+    command = [COMMAND, "run", model]
+    with tempfile.TemporaryDirectory() as folder, served(command, {**os.environ, "MODELC_CACHE": folder}) as server:
         return server.first_token_s
 
 
 def memory_of_run(model: Path) -> Memory | None:
     """Memory of a server after its first answer; None where the system does not tell."""
-    with _served(model, os.environ) as server:
-        try:
-            lines = Path(f"/proc/{server.pid}/smaps_rollup").read_text("ascii").splitlines()[1:]
-        except OSError:
-            return None
+    with served([COMMAND, "run", model], os.environ) as server:
+        return memory_of(server.pid, model)
+
+
+def memory_of(pid: int, model: Path) -> Memory | None:
+    """Memory of a process that serves from the file `model`; None where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text("ascii").splitlines()[1:]
+    except OSError:
+        return None
     sizes = {name: int(size.split()[0]) * 1024 for name, _, size in (line.partition(":") for line in lines)}
     return Memory(sizes["Rss"], sizes["Pss"], sizes["Anonymous"], model.stat().st_size)
 
@@ -91,23 +97,35 @@ def open_gguf_s(path: Path) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _Server:
+class Server:
+    """A server that has answered one question.
+
+    Attributes:
+        pid: of its process.
+        port: where it listens, on this computer.
+        health_s: seconds from its start to the first 200 of `/health`.
+        first_token_s: seconds from its start to the first token of the answer.
+    """
+
     pid: int
+    port: int
+    health_s: float
     first_token_s: float
 
 
 @contextlib.contextmanager
-def _served(model: Path, environment: Mapping[str, str]) -> Iterator[_Server]:
-    """A server that has answered one question."""
+def served(command: Sequence[str | Path], environment: Mapping[str, str]) -> Iterator[Server]:
+    """A server of modelc's, started by `command` without its port, that has answered one question."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     start = time.perf_counter()
     process = subprocess.Popen(
-        [COMMAND, "run", model, "--port", str(port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [*command, "--port", str(port)], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
     try:
         _wait_until_ready(process, port, start + LONGEST_START_S)
-        yield _Server(process.pid, _ask(port) - start)
+        ready = time.perf_counter()
+        yield Server(process.pid, port, ready - start, _ask(port) - start)
     finally:
         process.terminate()
         process.communicate()
@@ -117,14 +135,14 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, deadline: flo
     while time.perf_counter() < deadline:
         if process.poll() is not None:
             said = process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
-            raise BenchError(f"`modelc run` ended: {said[-1] if said else process.returncode}")
+            raise BenchError(f"the server ended: {said[-1] if said else process.returncode}")
         with contextlib.suppress(OSError, http.client.HTTPException):
             connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
             connection.request("GET", "/health")
             if connection.getresponse().status == 200:
                 return
         time.sleep(POLL_S)
-    raise BenchError(f"`modelc run` was not ready after {LONGEST_START_S:.0f} s")
+    raise BenchError(f"the server was not ready after {LONGEST_START_S:.0f} s")
 
 
 def _ask(port: int) -> float:
@@ -138,5 +156,5 @@ def _ask(port: int) -> float:
         if arrived is None and data.startswith("{") and json.loads(data)["choices"][0]["delta"].get("content"):
             arrived = time.perf_counter()
     if arrived is None:
-        raise BenchError("the answer of `modelc run` was empty")
+        raise BenchError("the server's answer was empty")
     return arrived
