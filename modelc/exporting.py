@@ -8,6 +8,7 @@ from pathlib import Path
 from modelc.dtypes import DTYPES
 from modelc.errors import BadInputError, located
 from modelc.formats import Progress, open_model
+from modelc.formats.atomic import refuse_overwriting
 from modelc.formats.gguf_writer import write as write_gguf
 from modelc.formats.safetensors_writer import write as write_safetensors
 from modelc.models.to_gguf import as_gguf
@@ -53,6 +54,7 @@ def export(
         raise BadInputError("not a format to export to", param="format", got=format or output.name, expected=expected)
     if floats not in FLOATS:
         raise BadInputError("not a type of floats", param="floats", got=floats, expected=", ".join(FLOATS))
+    refuse_overwriting(Path(source), output)
     model = open_model(source)
     if format == "safetensors":
         write_safetensors(as_hugging_face(model), output, DTYPES[floats], progress)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from modelc.errors import BadFileError, BadInputError
 from modelc.formats import Progress, modelc, open_model
+from modelc.formats.atomic import refuse_overwriting
 from modelc.formats.onnx_plan import KEY as PLAN
 from modelc.quantizing import Quantization
 
@@ -48,6 +49,7 @@ def pack(
     for param, text in (("name", name), ("arch", arch)):
         if text == "":
             raise BadInputError("an empty name", param=param, expected="at least one character")
+    refuse_overwriting(Path(source), Path(output))
     model = open_model(source, format)
     if not model.tensors and PLAN not in model.metadata:
         raise BadFileError("the file has no tensors", path=source, hint="name a file with the model's weights")

@@ -107,7 +107,8 @@ def _config_path() -> Path | None:
 
 
 def _read_toml(path: Path | None) -> dict[str, Any]:
-    if path is None or not path.exists():
+    # In the home folder of somebody else, as `su` and `setpriv` leave it set, `Path.exists` may fail.
+    if path is None or not os.path.exists(path):  # noqa: PTH110
         return {}
     import tomllib
 

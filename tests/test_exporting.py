@@ -80,3 +80,10 @@ def test_what_gguf_cannot_say_is_an_error_that_names_the_source(tmp_path: Path) 
     with pytest.raises(UnsupportedError, match=r"windows of some layers.*qwen3-tiny.*\(0, 16\)"):
         export(source, tmp_path / "b.gguf")
     assert not (tmp_path / "b.gguf").exists()
+
+
+def test_the_source_is_not_replaced_by_its_export(source: Path) -> None:
+    content = source.read_bytes()
+    with pytest.raises(BadInputError, match="the output is the model itself"):
+        export(source, source)
+    assert source.read_bytes() == content

@@ -155,3 +155,12 @@ def test_a_chat_template_beside_the_weights_survives_packing(tmp_path: Path) -> 
     assert metadata["chat_template"] == "{{ messages }}"
     assert metadata["tokenizer"] == {"model": {"vocab": {"": 0, "\ud800": 1}}}
     assert pack(output, tmp_path / "again.modelc").read_bytes() == output.read_bytes()
+
+
+def test_the_source_is_not_replaced_by_its_packed_form(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.modelc").symlink_to(source)
+    content = source.read_bytes()
+    for output in (source, tmp_path / "link.modelc"):
+        with pytest.raises(BadInputError, match="the output is the model itself"):
+            pack(source, output)
+    assert source.read_bytes() == content

@@ -1,3 +1,4 @@
+import os
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -38,6 +39,14 @@ def test_the_file_is_found_in_the_home_folder(tmp_path: Path, monkeypatch: pytes
     (tmp_path / ".modelc").mkdir()
     config(tmp_path / ".modelc", "port = 1234")
     assert load_settings(environ={}).port == 1234
+
+
+def test_a_home_folder_that_is_closed_to_this_user_has_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: object, **options: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert load_settings(environ={}) == Settings()
 
 
 def test_an_unknown_key_is_an_error_that_names_the_nearest(tmp_path: Path) -> None:

@@ -20,9 +20,9 @@ from modelc.bundle import boot
 from modelc.bundle.boot import archive as layout
 from modelc.bundle.boot import bytecode
 from modelc.bundle.boot.cache import MODULES
-from modelc.bundle.modules import HERE, module_archive
-from modelc.errors import BadInputError
-from modelc.formats.atomic import atomic_write
+from modelc.bundle.boot.unused import ID_CHARS
+from modelc.bundle.modules import compiled_modules
+from modelc.formats.atomic import atomic_write, refuse_overwriting
 from modelc.formats.modelc.compiled import START
 
 BOOT = "modelc_boot"
@@ -91,8 +91,7 @@ def write_compiled(
         WriteError: the system refuses to write.
     """
     assert START == layout.WEIGHTS_AT, "the reader and the starter agree"
-    if output.exists() and output.samefile(weights):
-        raise BadInputError("the output is the model itself", param="--output", got=output)
+    refuse_overwriting(weights, output)
     tail = _archive(manifest, payloads, beginning.files)
     archive_at = START + weights.stat().st_size
     head = beginning.head(tail, archive_at, archive_at + len(tail) + layout.COMMENT_BYTES).ljust(START, b"\0")
@@ -110,8 +109,7 @@ def starters() -> dict[str, bytes]:
     """The modules that start the file, as sources for any Python and as bytecode for this one."""
     folder = Path(boot.__file__).parent
     sources = {f"{BOOT}/{file.name}": file.read_bytes() for file in sorted(folder.glob("*.py"))}
-    with zipfile.ZipFile(io.BytesIO(module_archive(sources, HERE))) as archive:
-        return sources | {name: archive.read(name) for name in archive.namelist() if name != bytecode.INDEX}
+    return sources | compiled_modules(sources)
 
 
 def _archive(manifest: Mapping[str, Any], payloads: list[Payload], in_place: Mapping[str, bytes]) -> bytes:
@@ -134,7 +132,7 @@ def _archive(manifest: Mapping[str, Any], payloads: list[Payload], in_place: Map
                     members[digest] = f"{payload.python}/{place}"
                     bytecode.add(archive, members[digest], content, zipfile.ZIP_DEFLATED)
                 rows.append((place, members[digest], len(content), digest))
-            identity = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:32]
+            identity = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:ID_CHARS]
             described[payload.python] = {"id": identity, "sources": payload.is_source, "files": rows}
         whole = {"format": FORMAT, **manifest, "payloads": described}
         text = json.dumps(whole, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

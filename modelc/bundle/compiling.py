@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from modelc.bundle.blas_stub import without_openblas
+from modelc.bundle.boot.libraries import LIBRARIES
 from modelc.bundle.compiled_file import Beginning, Payload, by_shell, write_compiled
 from modelc.bundle.distributions import files_for, own_files
 from modelc.bundle.elf import glibc_minor, without_sections
@@ -23,8 +24,7 @@ from modelc.formats.onnx_plan import KEY as PLAN
 from modelc.runtime.kernel_names import kernel_names
 from modelc.version import __version__, git_sha
 
-LIBRARIES = "libraries/"  # where the manifest has the shared objects of packages
-KERNELS = "kernels/"  # and the kernels
+KERNELS = "kernels/"  # where the manifest has the kernels
 Progress = Callable[[int, int, str], None]
 
 

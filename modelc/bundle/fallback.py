@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from modelc.bundle.boot.libraries import FALLBACK
 from modelc.bundle.loaded import loaded_library
 
 NEEDED = ("libgcc_s.so.1", "libstdc++.so.6")
-FOLDER = "fallback/"  # see boot/libraries.py
 
 
 def cpp_libraries() -> dict[str, bytes]:
@@ -13,5 +13,5 @@ def cpp_libraries() -> dict[str, bytes]:
     import numpy as np
 
     assert np.__version__, "NumPy has loaded them"
-    found = {FOLDER + name: loaded_library(name) for name in NEEDED}
+    found = {FALLBACK + name: loaded_library(name) for name in NEEDED}
     return {place: content for place, content in found.items() if content is not None}

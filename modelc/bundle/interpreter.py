@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import io
 import os
 import platform
 import re
@@ -18,12 +17,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from modelc.bundle import tls_stub
-from modelc.bundle.boot.bytecode import INDEX
 from modelc.bundle.boot.embedded import EXTENSIONS, HOME, LIBRARY
 from modelc.bundle.compiled_file import MAIN, starters
 from modelc.bundle.elf import glibc_minor, needed_libraries, soname, without_sections
 from modelc.bundle.loaded import loaded_library
-from modelc.bundle.modules import HERE, module_archive
+from modelc.bundle.modules import HERE, compiled_modules, module_archive
 from modelc.bundle.package import is_needed
 from modelc.errors import NotFoundError, UnsupportedError
 
@@ -91,14 +89,12 @@ def interpreter() -> Interpreter:
     objects[f"{HOME}{soname(python) or 'libpython.so'}"] = python
     modules = dict(_modules())
     first = {name: modules.pop(name) for name in _first_modules(modules)}
-    with zipfile.ZipFile(io.BytesIO(module_archive({f"{HOME}{name}": first[name] for name in first}, HERE))) as archive:
-        compiled = {name: archive.read(name) for name in archive.namelist() if name != INDEX}
     stripped = {f"{EXTENSIONS}{name}": without_sections(content) for name, content in extensions.items()}
     return Interpreter(
         version=platform.python_version(),
         files={
             **{path: without_sections(content) for path, content in objects.items()},
-            **compiled,
+            **compiled_modules({f"{HOME}{name}": content for name, content in first.items()}),
             LIBRARY: module_archive(modules | stripped, HERE),
         },
         libraries=tuple(objects),

@@ -14,14 +14,14 @@ from modelc.bundle.linker import link_program, linker_command
 from modelc.bundle.objects import compile_functions, processor_of
 from modelc.bundle.target import Target
 from modelc.errors import ModelcError
+from modelc.kernels.machine_code import Processor, object_file
 from modelc.kernels.objects import source_key
 from modelc.settings import cache_folder
 
 FUNCTION = "modelc.bundle.launch:launch"
 SYMBOL = "modelc_launch"
 # From C's calling convention to Numba's: (result*, exception**, arguments...) -> status.
-_MAIN = """target triple = "{triple}"
-declare i32 @{symbol}(ptr, ptr, i64, i64)
+_MAIN = """declare i32 @{symbol}(ptr, ptr, i64, i64)
 define i32 @main(i32 %argc, ptr %argv) {{
   %result = alloca i64
   %exception = alloca ptr
@@ -48,27 +48,17 @@ def launcher(target: Target) -> bytes:
     file = cache_folder() / "kernels" / "ahead" / f"launcher-{blake2b(what.encode(), digest_size=12).hexdigest()}"
     program = kept(file)
     if program is None:
-        program = link_program({"launch": _launch_object(target), "main": _main_object(target)}, target, ["dl"])
+        processor = processor_of(isas_of(target.machine)[0], target.triple)
+        main = object_file(_MAIN.format(symbol=SYMBOL), "main", processor)
+        program = link_program({"launch": _launch_object(processor), "main": main}, target, ["dl"])
         keep(file, program)
     if len(program) > record.RECORD_AT:
         raise ModelcError("the launcher is too long", expected=f"at most {record.RECORD_AT} bytes", got=len(program))
     return program
 
 
-def _launch_object(target: Target) -> bytes:
+def _launch_object(processor: Processor) -> bytes:
     with TemporaryDirectory(prefix="modelc-") as folder:
         file = Path(folder, "launch.o")
-        least = isas_of(target.machine)[0]
-        outputs = [(processor_of(least, target.triple), file)]
-        compile_functions([(FUNCTION, SYMBOL, outputs)], debug=False, note=lambda name: None)
+        compile_functions([(FUNCTION, SYMBOL, [(processor, file)])], debug=False, note=lambda name: None)
         return file.read_bytes()
-
-
-def _main_object(target: Target) -> bytes:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    machine = llvm.Target.from_triple(target.triple).create_target_machine(reloc="pic", codemodel="default")
-    made: bytes = machine.emit_object(llvm.parse_assembly(_MAIN.format(triple=target.triple, symbol=SYMBOL)))
-    return made

@@ -18,7 +18,7 @@ from modelc.errors import ModelcError, NotFoundError
 # What compiled kernels may ask of the process that loads them: the C library's, which every Python has loaded.
 _C_LIBRARY = frozenset({"memset", "memcpy", "memmove", "sched_yield", "usleep"})
 KERNEL_SYMBOLS: Mapping[str, Set[str]] = {
-    "linux": _C_LIBRARY | {"fmaf"},
+    "linux": _C_LIBRARY,
     "darwin": _C_LIBRARY | {"bzero", "memset_pattern4", "memset_pattern8", "memset_pattern16", "dyld_stub_binder"},
     "win32": {
         *(f"KERNEL32.dll:{name}" for name in ("Sleep", "SwitchToThread")),
@@ -94,18 +94,6 @@ def linker_command(target: Target) -> list[str]:
     raise NotFoundError(f"no linker{where}", expected="ziglang, or for this system cc, gcc or clang", hint=_INSTALL)
 
 
-def run_tool(command: Sequence[str], folder: str) -> None:
-    """Run a linker or compiler in `folder`.
-
-    Raises:
-        ModelcError: it failed; with the first thing that it says.
-    """
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if result.returncode:
-        said = (result.stderr or result.stdout).strip().splitlines() or [f"exit code {result.returncode}"]
-        raise ModelcError("the linker failed", path=command[0], got=next((s for s in said if "error" in s), said[0]))
-
-
 def _linked(objects: Mapping[str, bytes], target: Target, options: Sequence[str], libraries: Sequence[str]) -> bytes:
     with TemporaryDirectory(prefix="modelc-") as folder:
         files = []
@@ -113,8 +101,15 @@ def _linked(objects: Mapping[str, bytes], target: Target, options: Sequence[str]
             files.append(f"{number}.o")
             Path(folder, files[-1]).write_bytes(objects[name])
         output = f"linked{target.library_suffix}"
-        run_tool([*linker_command(target), *options, "-o", output, *files, *libraries], folder)
+        _run([*linker_command(target), *options, "-o", output, *files, *libraries], folder)
         return Path(folder, output).read_bytes()
+
+
+def _run(command: Sequence[str], folder: str) -> None:
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if result.returncode:
+        said = (result.stderr or result.stdout).strip().splitlines() or [f"exit code {result.returncode}"]
+        raise ModelcError("the linker failed", path=command[0], got=next((s for s in said if "error" in s), said[0]))
 
 
 def _options(target: Target, soname: str, debug: bool) -> list[str]:

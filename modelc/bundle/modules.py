@@ -48,6 +48,12 @@ def module_archive(files: Mapping[str, bytes], python: str) -> bytes:
     return archived
 
 
+def compiled_modules(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The members of their `module_archive` for this Python, by path: `.pyc` in the place of `.py`."""
+    with zipfile.ZipFile(io.BytesIO(module_archive(files, HERE))) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if name != bytecode.INDEX}
+
+
 def interpreter_of(python: str) -> str | None:
     """The command of CPython `python` (like `3.12`) on this computer; None without one."""
     if python == HERE and sys.implementation.name == "cpython":

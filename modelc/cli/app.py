@@ -53,7 +53,10 @@ NEXT_STEPS = {
     errno.EACCES: "check the permissions, or choose another place",
     errno.EROFS: "the file system is read-only: choose another place",
     errno.ENOENT: "check the path",
+    errno.ENOMEM: "close other programs, choose a smaller model, or ask for less with --kv-memory or --max-context",
+    errno.EMFILE: "allow more open files (ulimit -n)",
 }
+NO_THREAD = "can't start new thread"  # all that Python says
 
 
 def main(tokens: Sequence[str] | None = None, app: App | None = None) -> int:
@@ -94,6 +97,8 @@ def main(tokens: Sequence[str] | None = None, app: App | None = None) -> int:
     except MemoryError:
         return _fail("not enough memory; close other programs or choose a smaller model", EXIT_ERROR)
     except Exception as error:
+        if isinstance(error, RuntimeError) and NO_THREAD in str(error):
+            return _fail("the system allows no more threads; raise its limit (ulimit -u)", EXIT_ERROR)
         if os.environ.get("MODELC_DEBUG"):
             traceback.print_exc()
         what = f"internal error: {type(error).__name__}: {error}"

@@ -6,14 +6,16 @@ import re
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
-from modelc.cli.options import ModelOption, StoreOption, open_store
+from modelc.cli.options import ModelOption, StoreOption, open_store, parse_size
 from modelc.cli.progress import ProgressBar
 from modelc.cli.run import run
+from modelc.cli.server_options import NO_LIMITS, ServerOptions
 from modelc.cli.text import bytes_text, printable
 from modelc.errors import BadInputError, UnsupportedError
 from modelc.resolve import as_modelc, find_model, stem_of
@@ -70,17 +72,22 @@ def compile_(
     from modelc.bundle.compiling import compile_model
     from modelc.bundle.modules import HERE
     from modelc.bundle.target import host_target, target_of
+    from modelc.formats.atomic import refuse_overwriting
 
     chosen = host_target() if target is None else target_of(target)
     if chosen is None:
         raise UnsupportedError("nothing can be compiled for this system", hint="name another one with --target")
+    _check_isa(options, chosen.machine)
     pythons = [HERE] if python is None else python_versions(python)
     is_executable = format == "elf"
     output = output or DEFAULT_OUTPUTS[format]
+    refuse_overwriting(source, output)
     with tempfile.TemporaryDirectory(prefix="modelc-", dir=_folder_of(output)) as scratch:
         weights = _plain_weights(source, Path(scratch), input_format, arch, quantize)
         with ProgressBar(str) as bar:
-            needs = compile_model(weights, output, chosen, pythons, options, debug, None, bar, is_executable)
+            needs = compile_model(
+                weights, output, chosen, pythons, options, debug, progress=bar, is_executable=is_executable
+            )
             own_bytes = output.stat().st_size - weights.stat().st_size
     size = bytes_text(output.stat().st_size)
     print(f"compiled {printable(str(output))} ({size}, {bytes_text(own_bytes)} without the weights); it needs {needs}")
@@ -96,11 +103,16 @@ def built_in_options(tokens: Sequence[str]) -> list[list[str]]:
 
     Raises:
         CycloptsError: not options of `run`.
-        BadInputError: options that a compiled file has no use for, or an address that is none.
+        BadInputError: options that a compiled file has no use for, or values that it would refuse at every start.
     """
     app = App(name="modelc compile", result_action="return_value", exit_on_error=False, print_error=False)
     app.default(run)
-    app.parse_args(["model", *tokens], exit_on_error=False, print_error=False)
+    try:
+        _, bound, _ = app.parse_args(["model", *tokens], exit_on_error=False, print_error=False)
+    except CycloptsError as error:
+        error.command_chain = ("compile",)
+        raise
+    _check_values(**bound.arguments)
     options: dict[str, list[str]] = {}
     name = ""
     for token in tokens:
@@ -117,6 +129,22 @@ def built_in_options(tokens: Sequence[str]) -> list[list[str]]:
         host, port = parse_listen(options.pop("--listen")[-1])
         options |= {"--bind": ["--bind", host], "--port": ["--port", str(port)]}
     return list(options.values())
+
+
+def _check_values(kv_memory: str | None = None, limits: ServerOptions = NO_LIMITS, **others: object) -> None:
+    """Refuse now what the compiled file would refuse; files are looked for where it runs."""
+    if kv_memory is not None:
+        parse_size(kv_memory, "--kv-memory")
+    replace(limits, api_key=None, adapters=None).serve_options("", 0, None, {})
+
+
+def _check_isa(options: Sequence[Sequence[str]], machine: str) -> None:
+    from modelc.bundle.isas import isas_of
+
+    known = [isa.name for isa in isas_of(machine)]
+    wanted = next((option[-1] for option in options if option[0] == "--isa"), None)
+    if wanted is not None and wanted not in known:
+        raise BadInputError("no such instruction set", param="--isa", got=wanted, expected=", ".join(known))
 
 
 def python_versions(text: str) -> list[str]:

@@ -115,8 +115,8 @@ def _path_of(compiled: str) -> str:
 def _configurations(isa: str | None, threads: str | None) -> Sequence[list[str]]:
     isas = [["--isa", name.strip()] for name in isa.split(",")] if isa else [[]]
     numbers = [count.strip() for count in threads.split(",")] if threads is not None else []
-    if wrong := next((number for number in numbers if not re.fullmatch("[1-9][0-9]{0,2}", number)), None):
-        raise BadInputError("not a number of threads", param="--threads", got=repr(wrong), expected="like 1,2,3")
+    if not all(re.fullmatch("[1-9][0-9]{0,2}", number) for number in numbers):
+        raise BadInputError("not numbers of threads", param="--threads", got=repr(threads), expected="like 1,2,3")
     counts = [["--threads", number] for number in numbers] or [[]]
     return [[*first, *second] for first, second in product(isas, counts)]
 

@@ -17,7 +17,7 @@ from modelc.cli.app import main as main_of
 from modelc.cli.progress import ProgressBar
 from modelc.cli.run import run
 from modelc.cli.text import bytes_text, printable
-from modelc.errors import UnsupportedError
+from modelc.errors import BadInputError, UnsupportedError
 from modelc.kernels.library import KernelLibrary
 from modelc.version import version_line
 
@@ -77,6 +77,8 @@ def _command(path: str, manifest: Mapping[str, Any], files: Mapping[str, str]) -
         return KernelLibrary(libraries[choose_isa(libraries, isa).name]) if libraries else None
 
     def serve(*, info: bool = False, verify: bool = False, **options: Any) -> int:
+        if info and verify:
+            raise BadInputError("--info and --verify at once", hint="give one of them")
         if info:
             print(json.dumps(_about(manifest, libraries), indent=2, ensure_ascii=False))
             return 0

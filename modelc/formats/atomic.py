@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from modelc.errors import BadInputError, WriteError
-from modelc.formats.mapping import is_folder
+from modelc.formats.mapping import exists, is_folder
 
 
 @contextmanager
@@ -27,10 +27,11 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         The temporary file, empty, open for reading and writing.
 
     Raises:
-        BadInputError: `path` is a folder or no path at all, or its folder does not exist.
+        BadInputError: `path` is a folder, a device or no path at all, or its folder does not exist.
         WriteError: The system refuses to write, for example because the disk is full.
     """
-    if is_folder(path) or "\0" in str(path):
+    # A device that takes whatever is written, like /dev/null, would become a file.
+    if "\0" in str(path) or (exists(path) and not path.is_file()):
         raise BadInputError("the output cannot be a file", param="output", got=path, expected="a file name")
     if not is_folder(path.parent):
         raise BadInputError(
@@ -52,6 +53,20 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         # After the renaming there is nothing left to remove.
         with suppress(OSError):
             temporary.unlink()
+
+
+def refuse_overwriting(source: Path, output: Path) -> None:
+    """Keeps a model from being replaced by what is made of it.
+
+    Raises:
+        BadInputError: `output` is the file `source`, by whatever path.
+    """
+    is_source = False
+    with suppress(OSError, ValueError):  # no such file, or no path at all
+        is_source = output.samefile(source)
+    if is_source:
+        hint = "choose another name"
+        raise BadInputError("the output is the model itself", param="output", got=output, hint=hint)
 
 
 def _flush_folder(folder: Path) -> None:

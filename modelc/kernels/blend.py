@@ -8,7 +8,8 @@ from llvmlite import ir
 from numba.core import types
 
 from modelc.kernels.jit import intrinsic
-from modelc.kernels.simd import I32, LANES, VI, F32x16
+from modelc.kernels.llvm_vectors import I32, LANES, VI
+from modelc.kernels.simd import F32x16
 
 I64 = ir.IntType(64)
 

@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from modelc.kernels.jit import intrinsic
-from modelc.kernels.simd import I8, VI, I32x16, _call, _constant, _join, _part
+from modelc.kernels.llvm_vectors import I8, VI, call, constant, join, part
+from modelc.kernels.simd import I32x16
 from modelc.kernels.target_features import choose_first, once
 
 # IQ4_NL: the 16 values of a code, plus 128. Source: ggml's table kvalues_iq4nl.
@@ -25,7 +26,7 @@ def look_up(typing_context: Any, codes: Any) -> Any:
             codes = body.bitcast(codes, BYTES)
             table = _table(64)
             ways = [
-                ("avx512bw", lambda: _call(body, "llvm.x86.avx512.pshuf.b.512", BYTES, [table, codes])),
+                ("avx512bw", lambda: call(body, "llvm.x86.avx512.pshuf.b.512", BYTES, [table, codes])),
                 ("ssse3", lambda: _look_up_by_quarters(body, PSHUFB, codes)),
                 ("neon", lambda: _look_up_by_quarters(body, TBL, codes)),
             ]
@@ -43,13 +44,13 @@ def _table(n_bytes: int) -> ir.Constant:
 
 def _look_up_by_quarters(builder: ir.IRBuilder, name: str, codes: ir.Value) -> ir.Value:
     table = _table(16)
-    q = [_call(builder, name, table.type, [table, _part(builder, codes, k, 16)]) for k in (0, 16, 32, 48)]
-    return _join(builder, _join(builder, q[0], q[1]), _join(builder, q[2], q[3]))
+    q = [call(builder, name, table.type, [table, part(builder, codes, k, 16)]) for k in (0, 16, 32, 48)]
+    return join(builder, join(builder, q[0], q[1]), join(builder, q[2], q[3]))
 
 
 def _look_up_by_comparisons(builder: ir.IRBuilder, codes: ir.Value) -> ir.Value:
-    values = _constant(CODEBOOK[0], BYTES)
+    values = constant(CODEBOOK[0], BYTES)
     for code in range(1, 16):
-        is_code = builder.icmp_unsigned("==", codes, _constant(code, BYTES))
-        values = builder.select(is_code, _constant(CODEBOOK[code], BYTES), values)
+        is_code = builder.icmp_unsigned("==", codes, constant(code, BYTES))
+        values = builder.select(is_code, constant(CODEBOOK[code], BYTES), values)
     return values

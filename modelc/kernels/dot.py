@@ -13,6 +13,7 @@ from llvmlite import ir
 
 from modelc.kernels.dot_aarch64 import add_products, add_small_products, dot_signed
 from modelc.kernels.dot_x86 import (
+    VNNI,
     Ways,
     by_vnni,
     dot_by_signs,
@@ -21,7 +22,8 @@ from modelc.kernels.dot_x86 import (
     pairs_of_words,
 )
 from modelc.kernels.jit import intrinsic
-from modelc.kernels.simd import I16, LANES, VI, I32x16, _constant
+from modelc.kernels.llvm_vectors import I16, LANES, VI, constant
+from modelc.kernels.simd import I32x16
 from modelc.kernels.target_features import choose_first, once
 
 
@@ -30,7 +32,7 @@ def narrow_start(typing_context: Any, start: Any) -> Any:
     """What a sum of `dot_narrow` begins with, to be `start` + products in the end."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return _if_narrow(context, builder, lambda: _constant(0), lambda: args[0])
+        return _if_narrow(context, builder, lambda: constant(0), lambda: args[0])
 
     return I32x16(I32x16), codegen
 
@@ -76,7 +78,7 @@ def _if_narrow(
     context: Any, builder: ir.IRBuilder, narrow: Callable[[], ir.Value], wide: Callable[[], ir.Value]
 ) -> ir.Value:
     """The value of `wide()` where an instruction adds byte products to int32, else of `narrow()`."""
-    ways = [(feature, wide) for feature in ("avx512vnni", "avxvnni", "neon")]
+    ways = [(feature, wide) for feature in (*VNNI, "neon")]
     return choose_first(context, builder, ways, narrow)
 
 
@@ -93,7 +95,7 @@ def _make_biased(is_symmetric: bool, doc: str) -> tuple[Any, Any]:
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
             def define(body: ir.IRBuilder, acc: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
                 def signed(feature: str) -> ir.Value:
-                    less_128 = body.xor(w, _constant(-0x7F7F7F80))  # the highest bit of each byte
+                    less_128 = body.xor(w, constant(-0x7F7F7F80))  # the highest bit of each byte
                     if feature == "neon":
                         add = add_small_products if is_symmetric else add_products
                         return dot_signed(context, body, (acc, less_128, x), add)
@@ -111,8 +113,8 @@ def _make_biased(is_symmetric: bool, doc: str) -> tuple[Any, Any]:
         """What a sum of biased products begins with: -128 * total, or 0 where 128 is subtracted from each w."""
 
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-            biased, zero = partial(_constant, -128), partial(_constant, 0)
-            ways: Ways = [("avx512vnni", biased), ("avxvnni", biased), *signed_ways(lambda feature: zero())]
+            biased, zero = partial(constant, -128), partial(constant, 0)
+            ways: Ways = [*((feature, biased) for feature in VNNI), *signed_ways(lambda feature: zero())]
             return builder.mul(args[0], choose_first(context, builder, ways, biased))
 
         return I32x16(I32x16), codegen

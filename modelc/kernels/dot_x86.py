@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from modelc.kernels.simd import I8, I16, I32, LANES, VI, _call, _constant, _join, _part
+from modelc.kernels.llvm_vectors import I8, I16, I32, LANES, VI, call, constant, join, part
 from modelc.kernels.target_features import choose
 
 # The instruction that multiplies and adds the 2n words of n lanes in pairs, and the feature that brings it.
@@ -22,6 +22,7 @@ BYTE_PAIRS = {
     8: ("avx2", "llvm.x86.avx2.pmadd.ub.sw"),
     4: ("ssse3", "llvm.x86.ssse3.pmadd.ub.sw.128"),
 }
+VNNI = ("avx512vnni", "avxvnni")  # features that bring vpdpbusd
 Ways = list[tuple[str, Callable[[], ir.Value]]]
 
 
@@ -29,23 +30,23 @@ def by_vnni(builder: ir.IRBuilder, args: Sequence[ir.Value]) -> Ways:
     """vpdpbusd of unsigned and signed bytes, whole or in halves."""
 
     def in_halves() -> ir.Value:
-        halves = [[_part(builder, value, k, 8) for value in args] for k in (0, 8)]
-        return _join(builder, *(_vpdpbusd(builder, *half) for half in halves))
+        halves = [[part(builder, value, k, 8) for value in args] for k in (0, 8)]
+        return join(builder, *(_vpdpbusd(builder, *half) for half in halves))
 
-    return [("avx512vnni", lambda: _vpdpbusd(builder, *args)), ("avxvnni", in_halves)]
+    return list(zip(VNNI, (lambda: _vpdpbusd(builder, *args), in_halves), strict=True))
 
 
 def _vpdpbusd(builder: ir.IRBuilder, acc: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
     n = acc.type.count
     operands = [acc, *(builder.bitcast(value, ir.VectorType(I8, 4 * n)) for value in (w, x))]
-    return _call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * n}", acc.type, operands)
+    return call(builder, f"llvm.x86.avx512.vpdpbusd.{32 * n}", acc.type, operands)
 
 
 def dot_by_signs(context: Any, builder: ir.IRBuilder, acc: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
     """pmaddubsw of w without its sign and x with it, which does not saturate without -128 in x, and pmaddwd."""
     bytes_ = ir.VectorType(I8, 4 * LANES)
     w, x = builder.bitcast(w, bytes_), builder.bitcast(x, bytes_)
-    magnitude = _call(builder, f"llvm.abs.v{bytes_.count}i8", bytes_, [w, ir.Constant(ir.IntType(1), 0)])
+    magnitude = call(builder, f"llvm.abs.v{bytes_.count}i8", bytes_, [w, ir.Constant(ir.IntType(1), 0)])
     turned = _with_signs(context, builder, x, w)
     pairs = multiply_add_bytes(context, builder, *(builder.bitcast(value, VI) for value in (magnitude, turned)))
     return builder.add(acc, pairs_of_words(context, builder, pairs))
@@ -55,17 +56,17 @@ def _with_signs(context: Any, builder: ir.IRBuilder, x: ir.Value, w: ir.Value) -
     """Bytes x, negated where those of w are negative."""
     n = x.type.count
     if n == 16:
-        return _call(builder, "llvm.x86.ssse3.psign.b.128", x.type, [x, w])
+        return call(builder, "llvm.x86.ssse3.psign.b.128", x.type, [x, w])
 
     def at_once() -> ir.Value:
         if n == 32:
-            return _call(builder, "llvm.x86.avx2.psign.b", x.type, [x, w])
-        zero = _constant(0, x.type)
+            return call(builder, "llvm.x86.avx2.psign.b", x.type, [x, w])
+        zero = constant(0, x.type)
         return builder.select(builder.icmp_signed("<", w, zero), builder.sub(zero, x), x)
 
     def in_halves() -> ir.Value:
-        halves = [[_part(builder, value, k, n // 2) for value in (x, w)] for k in (0, n // 2)]
-        return _join(builder, *(_with_signs(context, builder, *half) for half in halves))
+        halves = [[part(builder, value, k, n // 2) for value in (x, w)] for k in (0, n // 2)]
+        return join(builder, *(_with_signs(context, builder, *half) for half in halves))
 
     return choose(context, builder, "avx2" if n == 32 else "avx512bw", at_once, in_halves)
 
@@ -80,7 +81,7 @@ def dot_by_word_pairs(context: Any, builder: ir.IRBuilder, acc: ir.Value, w: ir.
 def _even_and_odd(builder: ir.IRBuilder, value: ir.Value, is_signed: bool) -> tuple[ir.Value, ir.Value]:
     """The even and the odd bytes of lanes, as words."""
     words = ir.VectorType(I16, 2 * value.type.count)
-    eight = _constant(8, words)
+    eight = constant(8, words)
     value = builder.bitcast(value, words)
     shift = builder.ashr if is_signed else builder.lshr
     return shift(builder.shl(value, eight), eight), shift(value, eight)
@@ -88,7 +89,7 @@ def _even_and_odd(builder: ir.IRBuilder, value: ir.Value, is_signed: bool) -> tu
 
 def pairs_of_words(context: Any, builder: ir.IRBuilder, words: ir.Value) -> ir.Value:
     """<2n x i16> -> <n x i32>: the sums of pairs."""
-    return _multiply_add_words(context, builder, words, _constant(1, words.type))
+    return _multiply_add_words(context, builder, words, constant(1, words.type))
 
 
 def _multiply_add_words(context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -100,10 +101,10 @@ def _multiply_add_words(context: Any, builder: ir.IRBuilder, x: ir.Value, y: ir.
     def narrower() -> ir.Value:
         if n == 4:
             return _multiply_add_8_words(builder, x, y)
-        halves = [_multiply_add_words(context, builder, *(_part(builder, v, k, n) for v in (x, y))) for k in (0, n)]
-        return _join(builder, *halves)
+        halves = [_multiply_add_words(context, builder, *(part(builder, v, k, n) for v in (x, y))) for k in (0, n)]
+        return join(builder, *halves)
 
-    return choose(context, builder, feature, lambda: _call(builder, name, result, [x, y]), narrower)
+    return choose(context, builder, feature, lambda: call(builder, name, result, [x, y]), narrower)
 
 
 def _multiply_add_8_words(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -120,13 +121,13 @@ def multiply_add_bytes(context: Any, builder: ir.IRBuilder, w: ir.Value, x: ir.V
     feature, name = BYTE_PAIRS[n]
 
     def at_once() -> ir.Value:
-        return _call(builder, name, result, [builder.bitcast(v, ir.VectorType(I8, 4 * n)) for v in (w, x)])
+        return call(builder, name, result, [builder.bitcast(v, ir.VectorType(I8, 4 * n)) for v in (w, x)])
 
     def narrower() -> ir.Value:
         if n == 4:
             return _multiply_add_16_bytes(builder, w, x)
-        halves = [[_part(builder, v, k, n // 2) for v in (w, x)] for k in (0, n // 2)]
-        return _join(builder, *(multiply_add_bytes(context, builder, *half) for half in halves))
+        halves = [[part(builder, v, k, n // 2) for v in (w, x)] for k in (0, n // 2)]
+        return join(builder, *(multiply_add_bytes(context, builder, *half) for half in halves))
 
     return choose(context, builder, feature, at_once, narrower)
 

@@ -8,14 +8,15 @@ from llvmlite import ir
 from numba.core import types
 
 from modelc.kernels.jit import intrinsic
+from modelc.kernels.llvm_vectors import I32, LANES, VF, call, constant, splat
 from modelc.kernels.pointers import element_ptr
-from modelc.kernels.simd import I32, LANES, VF, F32x16, I32x16, _call, _constant, _splat
+from modelc.kernels.simd import F32x16, I32x16
 
 
 def _first_lanes(builder: ir.IRBuilder, count: ir.Value) -> ir.Value:
     """<16 x i1>: true in the first `count` lanes."""
     indices = ir.Constant(ir.VectorType(I32, LANES), list(range(LANES)))
-    return builder.icmp_signed("<", indices, _splat(builder, builder.trunc(count, I32)))
+    return builder.icmp_signed("<", indices, splat(builder, builder.trunc(count, I32)))
 
 
 @intrinsic
@@ -24,8 +25,8 @@ def load_first(typing_context: Any, pointer: Any, index: Any, count: Any) -> Any
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         address = element_ptr(builder, signature.args[0], args[0], args[1], VF)
-        operands = [address, ir.Constant(I32, 1), _first_lanes(builder, args[2]), _constant(0.0, VF)]
-        return _call(builder, "llvm.masked.load.v16f32.p0", VF, operands)
+        operands = [address, ir.Constant(I32, 1), _first_lanes(builder, args[2]), constant(0.0, VF)]
+        return call(builder, "llvm.masked.load.v16f32.p0", VF, operands)
 
     return F32x16(pointer, types.intp, types.intp), codegen
 
@@ -37,7 +38,7 @@ def store_first(typing_context: Any, pointer: Any, index: Any, value: Any, count
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         address = element_ptr(builder, signature.args[0], args[0], args[1], VF)
         operands = [args[2], address, ir.Constant(I32, 1), _first_lanes(builder, args[3])]
-        _call(builder, "llvm.masked.store.v16f32.p0", ir.VoidType(), operands)
+        call(builder, "llvm.masked.store.v16f32.p0", ir.VoidType(), operands)
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, F32x16, types.intp), codegen
@@ -56,7 +57,7 @@ def keep_first(typing_context: Any, value: Any, count: Any, other: Any) -> Any:
 @intrinsic
 def square_root(typing_context: Any, value: Any) -> Any:
     """Lane by lane the square root, rounded to nearest as IEEE 754 wants it."""
-    return F32x16(F32x16), lambda c, b, s, args: _call(b, "llvm.sqrt.v16f32", VF, [args[0]])
+    return F32x16(F32x16), lambda c, b, s, args: call(b, "llvm.sqrt.v16f32", VF, [args[0]])
 
 
 @intrinsic
@@ -77,7 +78,7 @@ def where_below(typing_context: Any, x: Any, limit: Any, below: Any, other: Any)
 @intrinsic
 def shift_right(typing_context: Any, value: Any, bits: Any) -> Any:
     """An arithmetic shift of int32 lanes."""
-    return value(value, types.int32), lambda c, b, s, a: b.ashr(a[0], _splat(b, a[1]))
+    return value(value, types.int32), lambda c, b, s, a: b.ashr(a[0], splat(b, a[1]))
 
 
 @intrinsic

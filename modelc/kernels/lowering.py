@@ -56,7 +56,7 @@ def lowered(dispatcher: Any, signature: tuple[Any, ...]) -> tuple[str, str]:
 
 @contextmanager
 def _lowering(codegen: Any) -> Iterator[None]:
-    """While the block runs, in a process that compiles nothing else, functions are lowered and no more."""
+    """While the block runs, under Numba's lock, functions are lowered and no more."""
     codegen._library_class = _Lowered
     codegen.set_env = lambda name, env: None  # kernels use no Python objects
     try:

@@ -33,7 +33,10 @@ def host_processor() -> Processor:
     """This computer's; `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` make it a lesser one."""
     cpu = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
     features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
-    return Processor(llvm.get_process_triple(), cpu, features)
+    triple = llvm.get_process_triple()
+    if triple.startswith(("aarch64", "arm64")):
+        features = f"+neon,{features}".rstrip(",")  # always there, but not every system tells LLVM
+    return Processor(triple, cpu, features)
 
 
 def object_file(text: str, symbol: str, processor: Processor, new_symbol: str = "", level: int = 3) -> bytes:
@@ -66,7 +69,7 @@ def object_file(text: str, symbol: str, processor: Processor, new_symbol: str = 
     tuning.loop_vectorization, tuning.slp_vectorization = level > 0, False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
-    # Without optimisation the ways that this processor does not have are still there.
+    # At level 0 the ways that this processor does not have are still there.
     rest = llvm.create_new_module_pass_manager()
     rest.add_sccp_pass()
     rest.add_simplify_cfg_pass()

@@ -18,20 +18,12 @@ from numba.core.datamodel import models
 from numba.core.errors import RequireLiteralValue
 from numba.extending import overload, register_model
 
+from modelc.kernels.half_floats import bfloat_to_f32, f32_to_half, half_to_f32
 from modelc.kernels.jit import intrinsic
+from modelc.kernels.llvm_vectors import F32, HALVES, I8, I32, LANES, VF, VI, call, constant, part, splat
 from modelc.kernels.pointers import element_ptr
 from modelc.kernels.soft_fma import soft_fma
 from modelc.kernels.target_features import choose_first, once
-
-LANES = 16
-F32 = ir.FloatType()
-F16 = ir.HalfType()
-I8 = ir.IntType(8)
-I16 = ir.IntType(16)
-I32 = ir.IntType(32)
-VF = ir.VectorType(F32, LANES)
-VI = ir.VectorType(I32, LANES)
-HALVES = ir.VectorType(I16, LANES)
 
 
 class Vector(types.Type):
@@ -50,31 +42,6 @@ class _VectorModel(models.PrimitiveModel):
 
 F32x16 = Vector("F32x16", VF)
 I32x16 = Vector("I32x16", VI)
-
-
-def _constant(value: float, llvm: ir.VectorType = VI) -> ir.Constant:
-    return ir.Constant(llvm, [value] * llvm.count)
-
-
-def _splat(builder: ir.IRBuilder, scalar: ir.Value) -> ir.Value:
-    undefined = ir.Constant(ir.VectorType(scalar.type, LANES), ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(I32, 0))
-    return builder.shuffle_vector(first, undefined, _constant(0))
-
-
-def _part(builder: ir.IRBuilder, value: ir.Value, start: int, count: int) -> ir.Value:
-    indices = ir.Constant(ir.VectorType(I32, count), list(range(start, start + count)))
-    return builder.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), indices)
-
-
-def _join(builder: ir.IRBuilder, low: ir.Value, high: ir.Value) -> ir.Value:
-    count = 2 * low.type.count
-    return builder.shuffle_vector(low, high, ir.Constant(ir.VectorType(I32, count), list(range(count))))
-
-
-def _call(builder: ir.IRBuilder, name: str, result: ir.Type, args: list[ir.Value]) -> ir.Value:
-    function_type = ir.FunctionType(result, [a.type for a in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
 
 
 # ------------------------------------------------------------------------------------------------ loads and stores
@@ -96,70 +63,14 @@ def _make_load(memory: ir.Type, result: Vector, convert: Convert, doc: str) -> A
     return load
 
 
-def _half_to_f32(context: Any, builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
-    """Exact float16 -> float32: vcvtph2ps with F16C, fcvtl on AArch64, else a shift and an exact product by 2^112."""
-
-    def define(body: ir.IRBuilder, bits: ir.Value) -> ir.Value:
-        def convert() -> ir.Value:
-            return body.fpext(body.bitcast(bits, ir.VectorType(F16, LANES)), VF)
-
-        ways = [("f16c", convert), ("neon", convert)]
-        return choose_first(context, body, ways, lambda: _half_to_f32_by_integers(body, bits))
-
-    return once(builder, "modelc.half_to_f32", VF, [bits], define)
-
-
-def _half_to_f32_by_integers(builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
-    wide = builder.zext(bits, VI)
-    magnitude = builder.shl(builder.and_(wide, _constant(0x7FFF)), _constant(13))
-    scaled = builder.bitcast(builder.fmul(builder.bitcast(magnitude, VF), _constant(2.0**112, VF)), VI)
-    special = builder.or_(magnitude, _constant(0x7F800000))  # infinities and NaNs keep an all-ones exponent
-    is_special = builder.icmp_unsigned(">=", magnitude, _constant(0x0F800000))
-    sign = builder.shl(builder.and_(wide, _constant(0x8000)), _constant(16))
-    return builder.bitcast(builder.or_(builder.select(is_special, special, scaled), sign), VF)
-
-
-def _f32_to_half(context: Any, builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    """float32 -> float16 bits, round to nearest even (finite values and infinities)."""
-
-    def define(body: ir.IRBuilder, value: ir.Value) -> ir.Value:
-        def convert() -> ir.Value:
-            return body.bitcast(body.fptrunc(value, ir.VectorType(F16, LANES)), HALVES)
-
-        ways = [("f16c", convert), ("neon", convert)]
-        return choose_first(context, body, ways, lambda: _f32_to_half_by_integers(body, value))
-
-    return once(builder, "modelc.f32_to_half", HALVES, [value], define)
-
-
-def _f32_to_half_by_integers(builder: ir.IRBuilder, value: ir.Value) -> ir.Value:
-    bits = builder.bitcast(value, VI)
-    sign = builder.and_(bits, _constant(-0x80000000))
-    magnitude = builder.xor(bits, sign)
-    odd = builder.and_(builder.lshr(magnitude, _constant(13)), _constant(1))
-    rebased = builder.add(builder.add(magnitude, _constant(0xFFF - 0x38000000)), odd)
-    normal = builder.lshr(rebased, _constant(13))
-    # Adding 0.5 moves a subnormal half's bits to the bottom of the word, rounded by the addition itself.
-    shifted = builder.fadd(builder.bitcast(magnitude, VF), _constant(0.5, VF))
-    subnormal = builder.sub(builder.bitcast(shifted, VI), _constant(0x3F000000))
-    half = builder.select(builder.icmp_unsigned("<", magnitude, _constant(0x38800000)), subnormal, normal)
-    half = builder.select(builder.icmp_unsigned(">", magnitude, _constant(0x477FEFFF)), _constant(0x7C00), half)
-    half = builder.select(builder.icmp_unsigned(">", magnitude, _constant(0x7F800000)), _constant(0x7E00), half)
-    return builder.trunc(builder.or_(half, builder.lshr(sign, _constant(16))), HALVES)
-
-
-def _bfloat_to_f32(context: Any, builder: ir.IRBuilder, bits: ir.Value) -> ir.Value:
-    return builder.bitcast(builder.shl(builder.zext(bits, VI), _constant(16)), VF)
-
-
 load_f32 = _make_load(VF, F32x16, lambda c, b, v: v, "16 float32 from element `index` on.")
-load_f16 = _make_load(ir.VectorType(I16, LANES), F32x16, _half_to_f32, "16 float16 from element `index` on, exact.")
-load_bf16 = _make_load(ir.VectorType(I16, LANES), F32x16, _bfloat_to_f32, "16 bfloat16 from element `index` on.")
+load_f16 = _make_load(HALVES, F32x16, half_to_f32, "16 float16 from element `index` on, exact.")
+load_bf16 = _make_load(HALVES, F32x16, bfloat_to_f32, "16 bfloat16 from element `index` on.")
 load_bytes = _make_load(VI, I32x16, lambda c, b, v: v, "64 raw bytes from element `index` on.")
 load_u8 = _make_load(ir.VectorType(I8, LANES), I32x16, lambda c, b, v: b.zext(v, VI), "16 uint8, widened.")
 load_i8 = _make_load(ir.VectorType(I8, LANES), I32x16, lambda c, b, v: b.sext(v, VI), "16 int8, widened.")
-splat_bytes4 = _make_load(I32, I32x16, lambda c, b, v: _splat(b, v), "The 4 bytes at `index`, in every lane.")
-splat_at = _make_load(F32, F32x16, lambda c, b, v: _splat(b, v), "The float32 at `index`, in every lane.")
+splat_bytes4 = _make_load(I32, I32x16, lambda c, b, v: splat(b, v), "The 4 bytes at `index`, in every lane.")
+splat_at = _make_load(F32, F32x16, lambda c, b, v: splat(b, v), "The float32 at `index`, in every lane.")
 
 
 def _make_store(source: Vector, convert: Convert, doc: str) -> Any:
@@ -178,7 +89,7 @@ def _make_store(source: Vector, convert: Convert, doc: str) -> Any:
 
 
 store_f32 = _make_store(F32x16, lambda c, b, v: v, "Write 16 float32.")
-store_f16 = _make_store(F32x16, _f32_to_half, "Write 16 values as float16, rounded to nearest even.")
+store_f16 = _make_store(F32x16, f32_to_half, "Write 16 values as float16, rounded to nearest even.")
 store_bytes = _make_store(I32x16, lambda c, b, v: v, "Write 64 raw bytes.")
 store_i8 = _make_store(
     I32x16, lambda c, b, v: b.trunc(v, ir.VectorType(I8, LANES)), "Write the low byte of each lane, 16 bytes."
@@ -191,19 +102,19 @@ store_i8 = _make_store(
 @intrinsic
 def splat_f32(typing_context: Any, scalar: Any) -> Any:
     """The float32 `scalar` in every lane."""
-    return F32x16(types.float32), lambda c, b, s, args: _splat(b, args[0])
+    return F32x16(types.float32), lambda c, b, s, args: splat(b, args[0])
 
 
 @intrinsic
 def splat_zero(typing_context: Any) -> Any:
     """0.0 in every lane."""
-    return F32x16(), lambda c, b, s, args: _constant(0.0, VF)
+    return F32x16(), lambda c, b, s, args: constant(0.0, VF)
 
 
 @intrinsic
 def splat_i32(typing_context: Any, scalar: Any) -> Any:
     """The int32 `scalar` in every lane."""
-    return I32x16(types.int32), lambda c, b, s, args: _splat(b, args[0])
+    return I32x16(types.int32), lambda c, b, s, args: splat(b, args[0])
 
 
 @intrinsic
@@ -234,7 +145,7 @@ def fma(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         def define(body: ir.IRBuilder, *args: ir.Value) -> ir.Value:
             def instruction() -> ir.Value:
-                return _call(body, "llvm.fma.v16f32", VF, list(args))
+                return call(body, "llvm.fma.v16f32", VF, list(args))
 
             def emulation() -> ir.Value:
                 return once(body, "modelc.soft_fma", VF, list(args), soft_fma, inline=False)
@@ -263,7 +174,7 @@ def zero_below(typing_context: Any, x: Any, limit: Any, value: Any) -> Any:
     """Lane by lane 0 where x < limit, else `value`."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), _constant(0.0, VF), args[2])
+        return builder.select(builder.fcmp_ordered("<", args[0], args[1]), constant(0.0, VF), args[2])
 
     return F32x16(F32x16, F32x16, F32x16), codegen
 
@@ -341,7 +252,7 @@ def _make_reduction(vector: Vector, scalar: types.Type, combine: Any, doc: str) 
         def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
             value = args[0]
             for n in (8, 4, 2, 1):  # the fixed tree: lane i with lane i + n
-                value = combine(builder, _part(builder, value, 0, n), _part(builder, value, n, n))
+                value = combine(builder, part(builder, value, 0, n), part(builder, value, n, n))
             return builder.extract_element(value, ir.Constant(I32, 0))
 
         return scalar(vector), codegen
@@ -433,7 +344,7 @@ def prefetch(typing_context: Any, pointer: Any, index: Any) -> Any:
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         address = element_ptr(builder, signature.args[0], args[0], args[1], I8)
         hint = [ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)]  # a read, keep in every level, data
-        _call(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *hint])
+        call(builder, "llvm.prefetch.p0", ir.VoidType(), [address, *hint])
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp), codegen

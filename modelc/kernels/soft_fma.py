@@ -2,17 +2,18 @@
 
 A product of two floats is exact in float64, so x * y + z is rounded twice: to float64 and to float32. That differs from
 one rounding only where the float64 lies exactly between two floats and was rounded to be there, or where the result is
-subnormal. There the float64 is rounded to odd instead, which makes the second rounding right. Source: Boldo and
-Melquiond, Emulation of FMA and correctly rounded sums, 2008.
+subnormal. There the float64 is rounded to odd instead, which makes the second rounding right. Source: Emulation of FMA
+and correctly rounded sums: proved algorithms using rounding to odd, IEEE Transactions on Computers 57, 2008.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
-from numba.core import cgutils
 
-F32, F64 = ir.FloatType(), ir.DoubleType()
-I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
+from modelc.kernels.llvm_vectors import F32, I32, call, constant
+
+F64 = ir.DoubleType()
+I1, I64 = ir.IntType(1), ir.IntType(64)
 CUT_OFF = (1 << 29) - 1  # the bits that a float64 has and a float32 has not
 HALF = 1 << 28  # and what they are between two floats
 LEAST_NORMAL = (1023 - 126) << 20  # the upper half of 2^-126 as a float64
@@ -59,10 +60,8 @@ def _rounded_to_odd(builder: ir.IRBuilder, x: ir.Value, y: ir.Value, total: ir.V
 
 
 def _any(builder: ir.IRBuilder, flags: ir.Value) -> ir.Value:
-    name = f"llvm.vector.reduce.or.v{flags.type.count}i1"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(I1, [flags.type]), name)
-    return builder.call(function, [flags])
+    return call(builder, f"llvm.vector.reduce.or.v{flags.type.count}i1", I1, [flags])
 
 
 def _all(element: ir.Type, n: int, value: float) -> ir.Constant:
-    return ir.Constant(ir.VectorType(element, n), [value] * n)
+    return constant(value, ir.VectorType(element, n))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 
 from modelc.kernels.jit import intrinsic
+from modelc.kernels.llvm_vectors import I32, call
 from modelc.kernels.pointers import element_ptr
 from modelc.kernels.target_features import choose
 
-I32 = ir.IntType(32)
 I64 = ir.IntType(64)
 
 
@@ -49,24 +49,19 @@ def atomic_store(typing_context: Any, pointer: Any, index: Any, value: Any) -> A
     return types.void(pointer, types.intp, types.int64), codegen
 
 
-def _call(builder: ir.IRBuilder, name: str, result: ir.Type, args: list[ir.Value]) -> ir.Value:
-    function_type = ir.FunctionType(result, [a.type for a in args])
-    return builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), args)
-
-
 @intrinsic
 def pause(typing_context: Any) -> Any:
     """Tell the core that this is a waiting loop."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         def arm() -> None:
-            _call(builder, "llvm.aarch64.hint", ir.VoidType(), [ir.Constant(I32, 1)])  # YIELD
+            call(builder, "llvm.aarch64.hint", ir.VoidType(), [ir.Constant(I32, 1)])  # YIELD
 
         def not_x86() -> None:
             choose(context, builder, "neon", arm, lambda: None)
 
         def x86() -> None:
-            _call(builder, "llvm.x86.sse2.pause", ir.VoidType(), [])
+            call(builder, "llvm.x86.sse2.pause", ir.VoidType(), [])
 
         choose(context, builder, "sse2", x86, not_x86)
         return context.get_dummy_value()
@@ -79,7 +74,7 @@ def sched_yield(typing_context: Any) -> Any:
     """Offer the core to another thread."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        _call(builder, "sched_yield", I32, [])
+        call(builder, "sched_yield", I32, [])
         return context.get_dummy_value()
 
     return types.void(), codegen
@@ -90,7 +85,7 @@ def usleep(typing_context: Any, microseconds: Any) -> Any:
     """Sleep for at least `microseconds` (uint32)."""
 
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
-        _call(builder, "usleep", I32, [args[0]])
+        call(builder, "usleep", I32, [args[0]])
         return context.get_dummy_value()
 
     return types.void(types.uint32), codegen
@@ -103,8 +98,8 @@ def cycles(typing_context: Any) -> Any:
     def codegen(context: Any, builder: ir.IRBuilder, signature: Any, args: Any) -> ir.Value:
         def arm() -> ir.Value:
             register = builder.module.add_metadata(["cntvct_el0"])
-            return _call(builder, "llvm.read_volatile_register.i64", I64, [register])
+            return call(builder, "llvm.read_volatile_register.i64", I64, [register])
 
-        return choose(context, builder, "neon", arm, lambda: _call(builder, "llvm.readcyclecounter", I64, []))
+        return choose(context, builder, "neon", arm, lambda: call(builder, "llvm.readcyclecounter", I64, []))
 
     return types.int64(), codegen

@@ -18,6 +18,7 @@ I1 = ir.IntType(1)
 _DEFINITION = re.compile(  # as LLVM prints it: name, attributes, a label, and the value
     rf'(@"?{re.escape(PREFIX)}([\w.]+)"?\(\)[^{{\n]*\{{\n[^\n]*:[^\n]*\n *ret i1 )(?:true|false)'
 )
+_ANY_DEFINITION = re.compile(rf'^define .*@"?{re.escape(PREFIX)}', re.MULTILINE)
 
 
 def choose(
@@ -77,7 +78,9 @@ def once(
 
 def with_features(text: str, features: Collection[str]) -> str:
     """The LLVM IR `text` for a processor that has `features` and no others."""
-    return _DEFINITION.sub(lambda found: found[1] + ("true" if found[2] in features else "false"), text)
+    chosen, count = _DEFINITION.subn(lambda found: found[1] + ("true" if found[2] in features else "false"), text)
+    assert count == len(_ANY_DEFINITION.findall(text)), "LLVM prints a function in another way"
+    return chosen
 
 
 def _has(context: Any, module: ir.Module, feature: str) -> ir.Function:

@@ -118,6 +118,9 @@ class TextModel(LoadedModel, ABC):
             messages: the conversation.
             continue_final_message: go on with the last message, whoever's it is; False: begin a new one.
             **sampling: fields of `Sampling`.
+
+        Raises:
+            BadInputError: messages or sampling that are none, or a last message that cannot be continued.
         """
         given = as_sequence(messages, "messages", "a list of messages")
         if not all(isinstance(message, Mapping) for message in given):

@@ -1,5 +1,6 @@
 """A compiled file is started as its users start it: as a process, on a computer that has nothing but Python."""
 
+import contextlib
 import json
 import os
 import resource
@@ -7,6 +8,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
+import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Callable
@@ -266,9 +269,44 @@ def test_a_full_disk_leaves_nothing_behind(built: Path, environment: dict[str, s
     assert list((tmp_path / "compiled").iterdir()) == []
 
 
+def test_few_open_files_are_more_where_the_system_allows_it_and_one_line_where_not(
+    built: Path, environment: dict[str, str]
+) -> None:
+    for kind, code in (("-S", 0), ("-SH", 1)):
+        command = ["bash", "-c", f'ulimit {kind} -n 20; exec "$0" "$1" --info', sys.executable, str(built)]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert result.returncode == code
+    assert one_line(result) == "modelc: at most 20 open files are allowed, it takes 128: see ulimit -n"
+
+
+def test_it_serves_where_input_and_outputs_are_closed(
+    built: Path, environment: dict[str, str], expected: object
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = ["sh", "-c", 'exec "$0" "$1" --port "$2" <&- >&- 2>&-', sys.executable, str(built), str(port)]
+    with subprocess.Popen(command, env=environment) as process:
+        try:
+            assert answer_when_there(f"http://127.0.0.1:{port}/infer", {"input": VECTOR})["output"] == expected
+        finally:
+            process.terminate()
+    assert process.returncode == 0
+
+
+def answer_when_there(url: str, body: object) -> dict[str, object]:
+    """The answer of a server that starts, and cannot say when it has."""
+    for _ in range(300):
+        with contextlib.suppress(urllib.error.URLError):
+            return post(url, body)
+        time.sleep(0.1)
+    pytest.fail("no answer")
+
+
 @pytest.mark.parametrize(
     ("tokens", "expected"),
     [
+        (["--info", "--verify"], "--info and --verify"),
         (["--listen", "nothing"], "listen"),
         (["--listen", "127.0.0.1:99999"], "99999"),
         (["--port", "-5"], "--port"),

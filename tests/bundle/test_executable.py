@@ -156,16 +156,11 @@ def in_bare_root(root: Path, program: Path) -> list[str]:
     (root / loader.parent.relative_to("/")).mkdir(parents=True, exist_ok=True)
     shutil.copy(loader, root / loader.relative_to("/"))
     shutil.copy2(program, root / "program")
-    script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
+    script = 'mount -t proc proc "$0/proc" && exec chroot "$@"'
     command = ["unshare", "-m", "env", f"PATH={os.environ['PATH']}", "sh", "-c", script, str(root)]
-    if subprocess.run([*command, "/program", "--version"], capture_output=True, check=False).returncode in (
-        1,
-        32,
-        125,
-        126,
-    ):
+    if subprocess.run([*command, "/", "true"], capture_output=True, check=False).returncode:
         pytest.skip("this computer lets nobody make a root of one's own")
-    return command
+    return [*command, str(root)]
 
 
 # ------------------------------------------------------------------------------------------------------- bad input

@@ -72,7 +72,7 @@ def test_windows_gets_the_libraries_of_packages_loaded(monkeypatch: pytest.Monke
 def test_a_target_where_nothing_has_run_is_called_untested(
     weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def copied(source: Path, output: Path, *rest: object) -> str:
+    def copied(source: Path, output: Path, *rest: object, **named: object) -> str:
         output.write_bytes(source.read_bytes())
         return "Python 3.11"
 

@@ -80,6 +80,8 @@ def test_usage_errors_are_one_line_with_code_2(modelc: Modelc, tokens: list[str]
         (KeyboardInterrupt(), 130, "interrupted"),
         (OSError(errno.ENOSPC, "No space left on device", "/x"), 1, "No space left on device: /x; make room"),
         (MemoryError(), 1, "not enough memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 1, "Cannot allocate memory; close other programs"),
+        (RuntimeError("can't start new thread"), 1, "the system allows no more threads"),
         (RecursionError("deep"), 1, "internal error: RecursionError: deep"),
         (BadInputError("wrong\x1b[31m", param="name"), 2, "wrong\\x1b[31m: 'name'"),
         (ValueError("two\nlines \x1b"), 1, "two\\nlines \\x1b"),

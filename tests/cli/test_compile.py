@@ -11,10 +11,10 @@ from tests.cli.conftest import Modelc
 
 
 def test_options_of_run_are_kept_with_their_values() -> None:
-    tokens = ["--port", "9000", "--cors", "https://a.example", "--profile", "--temperature=0.5", "--cors", "none"]
+    tokens = ["--port", "9000", "--cors", "https://a.example", "--profile", "--temperature=0.5", "--cors", "http://b"]
     assert built_in_options(tokens) == [
         ["--port", "9000"],
-        ["--cors", "https://a.example", "--cors", "none"],
+        ["--cors", "https://a.example", "--cors", "http://b"],
         ["--profile"],
         ["--temperature", "0.5"],
     ]
@@ -35,6 +35,19 @@ def test_what_run_would_refuse_is_refused(tokens: list[str]) -> None:
 def test_options_without_a_meaning_are_refused(tokens: list[str]) -> None:
     with pytest.raises(BadInputError, match=tokens[0]):
         built_in_options(tokens)
+
+
+@pytest.mark.parametrize(
+    "tokens", [["--kv-memory", "1XB"], ["--max-body", "x"], ["--cors", "x"], ["--trusted-proxy", "x"]]
+)
+def test_values_that_would_be_refused_at_every_start_are_refused(tokens: list[str]) -> None:
+    with pytest.raises(BadInputError, match=tokens[0]):
+        built_in_options(tokens)
+
+
+def test_files_of_the_other_computer_are_not_looked_for() -> None:
+    tokens = ["--api-key", "@keys.txt", "--adapters", "adapters", "--lora", "pirate.safetensors"]
+    assert [each for option in built_in_options(tokens) for each in option] == tokens
 
 
 def test_a_bad_address_is_refused() -> None:
@@ -76,6 +89,9 @@ def test_other_lists_are_refused(text: str) -> None:
         (["-o", "nowhere/x.pyz"], "the output's folder does not exist"),
         (["--format", "exe"], "--format"),
         (["--format", "elf", "--python", "3.99"], "Python of an executable"),
+        (["--isa", "avx1024"], "no such instruction set"),
+        (["--target", "aarch64-linux", "--isa", "avx2"], "expected neon, dotprod"),
+        (["--nonsense"], "See `modelc compile --help`"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(
@@ -89,3 +105,11 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert len(lines) == 1
     assert said in lines[0]
     assert [path for path in sorted(tmp_path.iterdir()) if path not in before and path.name != "cache"] == []
+
+
+def test_the_model_itself_is_not_replaced(modelc: Modelc, gguf: Path) -> None:
+    content = gguf.read_bytes()
+    result = modelc("compile", str(gguf), "-o", str(gguf))
+    assert result.code == 2
+    assert "the output is the model itself" in result.err
+    assert gguf.read_bytes() == content

@@ -1,4 +1,5 @@
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,8 +59,6 @@ def test_packages_that_are_there_or_do_not_exist_stay_as_they_are() -> None:
 
 
 def test_the_server_needs_none_of_these_fronts() -> None:
-    import subprocess
-
     code = (
         "import sys; from modelc.cli.late_front import SERVING, run_late\n"
         "for name, homes in SERVING.items(): run_late(name, homes)\n"

@@ -51,6 +51,14 @@ def test_a_name_that_is_too_long_is_one_clear_error(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_pipe_or_a_device_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(BadInputError, match="the output cannot be a file"), atomic_write(path):
+        pass
+    assert path.is_fifo()
+
+
 @pytest.mark.parametrize("name", ["", "folder", "nul\0"])
 def test_an_output_that_cannot_be_a_file_is_a_wrong_argument(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()

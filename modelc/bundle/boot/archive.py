@@ -1,6 +1,6 @@
 """The zip archive at the end of a compiled file: its manifest, its members, and the checks of all of it.
 
-0       a line for the shell (or an executable's header), zeros up to 64 KiB
+0       a program for the shell (or an executable's launcher), zeros up to 64 KiB
 64 KiB  the weights, a `.modelc` file
 …       the archive; its comment has the SHA-256 of the first 64 KiB and of the archive up to the comment
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 import zipimport
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
 
 WEIGHTS_AT = 1 << 16
 WEIGHTS_LENGTH_AT = WEIGHTS_AT + 24  # the field of the `.modelc` that says how long it is
@@ -92,24 +92,16 @@ class Archive:
             parts = (("its beginning", 0, WEIGHTS_AT), ("the part behind the weights", archive_at, comment_at))
             for number, (what, start, stop) in enumerate(parts):
                 file.seek(start)
-                if _digest(file.read, stop - start) != comment[64 * number : 64 * number + 64]:
+                if _digest(file, stop - start) != comment[64 * number : 64 * number + 64]:
                     raise self._damaged(what + " is damaged")
 
     def _damaged(self, what: str) -> Damaged:
         return Damaged(self.path + ": " + what + "; the file is damaged or not complete: copy it again")
 
 
-def _digest(read: Callable[[int], bytes], length: int) -> str:
+def _digest(file: BinaryIO, length: int) -> str:
     digest = hashlib.sha256()
-    for chunk in _chunks(read, length):
+    while length > 0 and (chunk := file.read(min(length, CHUNK))):
         digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _chunks(read: Callable[[int], bytes], length: int) -> Iterator[bytes]:
-    while length > 0:
-        chunk = read(min(length, CHUNK))
-        if not chunk:
-            return
         length -= len(chunk)
-        yield chunk
+    return digest.hexdigest()

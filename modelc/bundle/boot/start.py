@@ -34,6 +34,8 @@ def prepare(path: str) -> tuple[dict[str, Any], dict[str, str]]:
         _fail(str(error))
     except MemoryError:
         _fail("not enough memory")
+    except RuntimeError as error:  # of threads
+        _fail(str(error) + ": the system allows no more (ulimit -u)")
     except OSError as error:
         _fail((error.strerror or str(error)) + (": " + str(error.filename) if error.filename else ""))
     _isolate(files)

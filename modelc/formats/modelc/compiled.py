@@ -1,7 +1,7 @@
 """The `.modelc` inside a compiled file: 64 KiB behind its beginning, so that every system can map it in place.
 
-What stands before it starts the file (a line for the shell, or an executable's header), and what follows it is a zip
-archive; neither is read here.
+What stands before it starts the file (a program for the shell, or an executable's launcher), and what follows it is a
+zip archive; neither is read here.
 """
 
 from __future__ import annotations
