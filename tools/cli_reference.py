@@ -32,6 +32,7 @@ EXIT_CODES = f"""## Exit codes
 | {app.EXIT_USAGE} | the command line, a setting or a value is wrong |
 | {app.EXIT_INTERRUPTED} | interrupted (Ctrl-C) |
 | {app.EXIT_BROKEN_PIPE} | who read the output went away |
+| {app.EXIT_TERMINATED} | told to end (SIGTERM); a server ends with 0 |
 
 Progress bars and colours appear on terminals only; `NO_COLOR` turns colours off. Everything that is not the result goes
 to standard error, so that results can be piped.

@@ -4,9 +4,11 @@ import contextlib
 import errno
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from cyclopts import App, CycloptsError
 
@@ -19,6 +21,7 @@ EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
+EXIT_TERMINATED = 143  # 128 + SIGTERM
 # Each command's function; its module has EXAMPLES beside it, and is imported when the command is used.
 COMMANDS: dict[str, str] = {
     "pack": "modelc.cli.pack:pack",
@@ -68,6 +71,8 @@ def main(tokens: Sequence[str] | None = None, app: App | None = None) -> int:
         tokens: the arguments; None for those of the process.
         app: the parser; None for that of the whole command line.
     """
+    if tokens is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _leave)
     _open_closed_streams()
     with contextlib.suppress(AttributeError):
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
@@ -139,6 +144,11 @@ def load_command(name: str) -> tuple[Callable[..., int | None], str]:
     module_name, _, function = COMMANDS[name].partition(":")
     module = importlib.import_module(module_name)
     return getattr(module, function), module.EXAMPLES
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    """End after what is half done has been removed: files that are being written, folders for a while."""
+    sys.exit(EXIT_TERMINATED)
 
 
 def _open_closed_streams() -> None:

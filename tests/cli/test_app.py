@@ -152,3 +152,28 @@ def test_no_file_gets_the_descriptor_of_a_closed_output(tmp_path: Path) -> None:
     line = f'exec {sys.executable} -c "{code}" >&- 2>&-'
     assert subprocess.run(line, shell=True, check=False, timeout=60, cwd=tmp_path).returncode == 0
     assert (tmp_path / "told").read_text() == "True\n"
+
+
+def test_who_is_told_to_end_removes_what_is_half_done(tmp_path: Path) -> None:
+    program = """
+import tempfile, time
+from cyclopts import App
+from modelc.cli.app import main
+app = App(result_action="return_value")
+@app.default
+def work() -> None:
+    with tempfile.TemporaryDirectory(dir="."):
+        print("ready", flush=True)
+        time.sleep(60)
+main(None, app)
+"""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (143, "")
+    assert list(folder.iterdir()) == []

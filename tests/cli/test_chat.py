@@ -114,7 +114,7 @@ class Terminal:
 
     def wait_for(self, pattern: str) -> str:
         """What was written up to `pattern`, which is then behind us."""
-        end_s = time.monotonic() + 20
+        end_s = time.monotonic() + 60
         while (found := re.search(pattern, self.text)) is None:
             left_s = end_s - time.monotonic()
             assert left_s > 0 and select.select([self._descriptor], [], [], left_s)[0], f"{pattern!r}: {self.text!r}"
@@ -159,7 +159,7 @@ def test_a_conversation_on_a_terminal(terminal: Terminal, home: Path) -> None:
     terminal.keys("/nothing\n")
     terminal.wait_for(r"no such command.*\r\n.*>>> ")
     terminal.keys("\x04")
-    assert terminal.process.wait(20) == 0
+    assert terminal.process.wait(60) == 0
     kept = home / ".modelc" / "chat_history"
     assert "hello there" in kept.read_text()
     assert kept.stat().st_mode & 0o777 == 0o600
@@ -171,9 +171,10 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(terminal: Terminal) -> None
     terminal.wait_for("ever and")
     os.killpg(terminal.process.pid, signal.SIGINT)
     terminal.wait_for(r"stopped\r\n.*>>> ")
+    time.sleep(0.2)  # Python shows the prompt a moment before it waits for keys, and loses a signal between
     os.killpg(terminal.process.pid, signal.SIGINT)
     terminal.wait_for(r"Ctrl-D leaves.*\r\n.*>>> ")
     terminal.keys("still here\n")
     terminal.wait_for(r"still here\r\n.*still here\r\n")
     terminal.keys("/exit\n")
-    assert terminal.process.wait(20) == 0
+    assert terminal.process.wait(60) == 0
