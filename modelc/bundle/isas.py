@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -132,9 +132,7 @@ def choose_isa(names: Collection[str], forced: str | None = None) -> Isa:
     candidates = [isa for isa in isas_of(machine) if isa.name in names]
     possible = [isa for isa in candidates if has.issuperset(isa.features)]
     if forced is not None:
-        isa = next((isa for isa in candidates if isa.name == forced), None)
-        if isa is None:
-            raise BadInputError("no such instruction set", param="--isa", got=forced, expected=_listed(candidates))
+        isa = isa_named(forced, candidates)
         if isa not in possible:
             missing = ", ".join(sorted(set(isa.features) - has))
             raise BadInputError(
@@ -150,5 +148,17 @@ def choose_isa(names: Collection[str], forced: str | None = None) -> Isa:
     return possible[-1]
 
 
-def _listed(isas: list[Isa]) -> str:
+def isa_named(name: str, isas: Sequence[Isa]) -> Isa:
+    """The instruction set `name` among `isas`.
+
+    Raises:
+        BadInputError: it is none of them.
+    """
+    isa = next((isa for isa in isas if isa.name == name), None)
+    if isa is None:
+        raise BadInputError("no such instruction set", param="--isa", got=name, expected=_listed(isas))
+    return isa
+
+
+def _listed(isas: Sequence[Isa]) -> str:
     return ", ".join(isa.name for isa in isas) or "none"

@@ -139,12 +139,10 @@ def _check_values(kv_memory: str | None = None, limits: ServerOptions = NO_LIMIT
 
 
 def _check_isa(options: Sequence[Sequence[str]], machine: str) -> None:
-    from modelc.bundle.isas import isas_of
+    from modelc.bundle.isas import isa_named, isas_of
 
-    known = [isa.name for isa in isas_of(machine)]
-    wanted = next((option[-1] for option in options if option[0] == "--isa"), None)
-    if wanted is not None and wanted not in known:
-        raise BadInputError("no such instruction set", param="--isa", got=wanted, expected=", ".join(known))
+    for name in [option[-1] for option in options if option[0] == "--isa"]:
+        isa_named(name, isas_of(machine))
 
 
 def python_versions(text: str) -> list[str]:
